@@ -107,7 +107,9 @@ def test_drafted_checks_are_tried_on_human_figures_and_judge_others(
     assert ask("SELECT purpose, count(*) AS n FROM other_calls WHERE purpose = 'draft' GROUP BY ALL")[0]["n"] >= 3
     first, second = (row["score"] for row in ask("SELECT score FROM leaderboard ORDER BY score"))
     assert (first, second) == (pytest.approx(100 * 20 / 24), 100.0)
-    assert jury(*command)[0] == 2 and len([*(folder / PICTURES).iterdir()]) == 2
+    code, _, err = jury(*command)
+    assert code == 2 and f"run facts --dataset {folder / CHECKS} --store" in " ".join(err.split())
+    assert len([*(folder / PICTURES).iterdir()]) == 2
 
     rows = [json.loads(line) for line in (folder / CHECKS).read_text().splitlines()]
     assert [len(row["checks"]) for row in rows] == [10, 10]

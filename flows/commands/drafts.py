@@ -45,7 +45,10 @@ def _draft(flow: str, out: str, store: str, **given: Any) -> int:
     if asked.judge.base_url == EMBEDDED:
         raise InputError("the embedded judge measures pixels and writes no questions: name a model with --judge")
     if (folder / CHECKS).exists():
-        raise InputError(f"{folder / CHECKS} exists, and a person may have edited it: name another folder with --out")
+        raise InputError(
+            f"{folder / CHECKS} exists, and a person may have edited it: ask its checks by {_command(folder, store)}, "
+            "or draft others into another folder with --out"
+        )
     local = local_cache(store)
     find_prefect(local)  # a key may be kept there, as a Secret block
     fields = {**asked.model_dump(), "store": str(local)}
@@ -60,9 +63,13 @@ def _draft(flow: str, out: str, store: str, **given: Any) -> int:
     kept = keep_right(folder, run_folder(local, judged(FACTS, first)["run_id"]))
     print(printable(f"{kept} and are in {folder / CHECKS}. Asked for the second time:\n"))
     code = run_flow(FACTS, _parameters(folder / CHECKS, asked.judge, store).model_copy(update={"reuse_hours": 0}))
-    judging = command_line(f"run facts --dataset {quote(str(folder / CHECKS))} --images FOLDER")
+    judging = f"{_command(folder, store)} --images FOLDER"
     print(printable(f"\nEdit the checks, and set confirmed to true where you agree. Then judge figures: {judging}"))
     return code
+
+
+def _command(folder: Path, store: str) -> str:
+    return command_line(f"run facts --dataset {quote(str(folder / CHECKS))}", store)
 
 
 def _parameters(dataset: Path, judge: Judge, store: str) -> ChecklistParameters:
