@@ -118,14 +118,15 @@ def bridge(first: Evaluation, second: Evaluation, margin: float = OFFSET_MARGIN)
     pairs = _comparable(first, second, common)
     enough = {name: its for name, its in pairs.items() if sum(each.judged for each in its) >= FEWEST}
     if not enough:
-        raise InputError(_too_few(first, second, pairs, sum(not each.same_pictures for each in common.values())))
+        raise InputError(_too_few(first, second, pairs, len(common) - sum(map(len, pairs.values()))))
     about = _about(first, second, first.end, second.end)
     return [row for name, its in enough.items() for row in _rows(name, its, margin, about)]
 
 
 def _too_few(first: Evaluation, second: Evaluation, pairs: Mapping[str, Sequence[_Pair]], other: int) -> str:
     found = listed(f"{name} {sum(each.judged for each in its)}" for name, its in pairs.items())
-    why = f"; {other} of the same name were judged by other pictures" if other else ""
+    differ = "have other pictures, texts or checks, or could not be judged"
+    why = f"; {other} of the same name {differ}" if other else ""
     return (
         f"{first.start.run_id} and {second.start.run_id} have too few samples in common that both scored: {found}; a "
         f"bridge takes {FEWEST} of one candidate{why}. Let both judge the same samples, by `jury run`, and bridge "
