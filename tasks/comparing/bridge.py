@@ -125,8 +125,7 @@ def bridge(first: Evaluation, second: Evaluation, margin: float = OFFSET_MARGIN)
 
 def _too_few(first: Evaluation, second: Evaluation, pairs: Mapping[str, Sequence[_Pair]], other: int) -> str:
     found = listed(f"{name} {sum(each.judged for each in its)}" for name, its in pairs.items())
-    differ = "have other pictures, texts or checks, or could not be judged"
-    why = f"; {other} of the same name {differ}" if other else ""
+    why = f"; {other} of the same name have other pictures, texts or checks, or could not be judged" * bool(other)
     return (
         f"{first.start.run_id} and {second.start.run_id} have too few samples in common that both scored: {found}; a "
         f"bridge takes {FEWEST} of one candidate{why}. Let both judge the same samples, by `jury run`, and bridge "
