@@ -177,12 +177,13 @@ def test_all_right_is_exactly_the_highest_score(weights: tuple[float, ...]) -> N
     assert decide(checks, [{check.check_id: 100 for check in checks}]).score == 100
 
 
-def test_check_is_right_if_most_votes_are() -> None:
+def test_check_is_right_if_most_votes_are_and_scored_if_half_answer() -> None:
     found = decide((KIND,), [{"kind": 0}, {"kind": 100}, {"kind": 100}])
     [kind] = found.aspects
     assert kind.score == found.score == pytest.approx(200 / 3) and kind.explanation == "answer 100"
     assert (found.satisfied, found.tier_path) == (True, "1 of 1 check right")
     assert decide((KIND,), [{"kind": 0}, {"kind": 100}]).satisfied is decide((WELL,), [{"well": 50}]).satisfied is False
+    assert decide((RED,), [{"red": 100}, {}, {}]).status == "incomplete"
 
 
 @pytest.mark.parametrize(
@@ -230,10 +231,6 @@ def test_answered_checks_are_not_ruled_again(monkeypatch: pytest.MonkeyPatch) ->
     judged.calls = tuple(Call(name, "single", 1, name, "single") for name in judged.questions(RUBRIC))
     judged.judgments = [judgment("s", name, None, order="single") for name in ("red", "two")]
     assert judged.settled
-
-
-def test_check_is_scored_if_half_of_its_votes_answer() -> None:
-    assert decide((RED,), [{"red": 100}, {}, {}]).status == "incomplete"
 
 
 def test_blank_picture_gets_no_score_for_absence_checks() -> None:

@@ -21,7 +21,7 @@ from tasks.labels.labeling import import_labels
 from tasks.ledger.labels import ABOUT, LABEL_PAGES, LabelItem, LabelPage, label_folder, read_page
 from tasks.ledger.run_files import folder, read_judgments, read_outcomes
 from tasks.pages.queries import people_lines_of
-from tasks.statistics.intervals import FEWEST_LABELS, FIXED, TUNED_FROM, corrected
+from tasks.statistics.intervals import FIXED, TUNED_FROM, corrected
 
 pytestmark = pytest.mark.usefixtures("without_pages")
 
@@ -220,12 +220,6 @@ def test_images_are_corrected_by_prompt(tmp_path: Path) -> None:
 
 
 # Corrected values, and coverage of their intervals
-
-
-def test_fewer_than_15_labels_correct_nothing() -> None:
-    judge = [100.0, 0.0] * 50
-    assert corrected(judge, judge[:14], judge[:14]) is None
-    assert corrected(judge, judge[:FEWEST_LABELS], judge[:FEWEST_LABELS])
 
 
 def test_score_of_a_lenient_judge_is_lowered() -> None:

@@ -158,9 +158,7 @@ def _anchor_rows(flow: str, nights: Sequence[_Scored]) -> Iterator[dict[str, Any
     watched = anchor_series(anchors, candidate, protocol_of(flow).highest)
     for at, night in enumerate(nights):
         judge_since = watched.open_since(at)
-        since, dropped_at = judge_since, night.dropped_at
-        if dropped_at:
-            since = sum(each.started_at < dropped_at for each in nights)
+        since = judge_since if night.dropped_at is None else _first_since(nights, night.dropped_at, at)
         yield {
             **{name: getattr(night, name) for name in ("run_id", "candidate", "anchors_key")},
             "flow": flow,
@@ -171,6 +169,10 @@ def _anchor_rows(flow: str, nights: Sequence[_Scored]) -> Iterator[dict[str, Any
             "judge_since": None if judge_since is None else _utc(nights[judge_since].started_at),
             **({} if since is None else _attributed(watched, nights, since, at)),
         }
+
+
+def _first_since(nights: Sequence[_Scored], moment: datetime, at: int) -> int:
+    return next((index for index, night in enumerate(nights) if night.started_at >= moment), at)
 
 
 def _attributed(watched: AnchorSeries, nights: Sequence[_Scored], since: int, at: int) -> Mapping[str, Any]:
@@ -426,7 +428,7 @@ def _correction_rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[s
     judged = [_Judged(*row) for row in db.execute(_JUDGED, [evaluation.run_id]).fetchall()]
     headlines, pooled = {OVERALL, *(each.tag for each in judged)}, label_rules_of(evaluation.flow).pooled
     usable_by_dimension: defaultdict[str, list[_Label]] = defaultdict(list)
-    places: list[tuple[str, str, list[_Judged], list[_Judged], list[_Label], list[str], float]] = []
+    places: list[tuple[str, str, _Units, list[_Judged], list[_Label], list[str]]] = []
     for candidate, dimension, coverage in db.execute(_DIMENSIONS, [evaluation.run_id]).fetchall():
         own = [each for each in judged if (each.candidate, _dimension(each)) == (candidate, dimension)]
         about = [each for each in labels if (each.candidate, _dimension(each)) == (candidate, dimension)]
@@ -437,11 +439,12 @@ def _correction_rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[s
         if about or dimension in headlines:
             usable, why = _usable(about, own, evaluation)
             usable_by_dimension[dimension] += usable
-            places.append((candidate, dimension, own, answers, usable, why, coverage))
+            units = _Units(evaluation.flow, own, 1.0 if coverage >= ENOUGH else coverage)
+            places.append((candidate, dimension, units, answers, usable, why))
     # People who label figures of several candidates share too few of each to show whether they agree.
     at_odds = {dimension: _at_odds(evaluation.flow, some) for dimension, some in usable_by_dimension.items()}
-    for candidate, dimension, own, answers, usable, why, coverage in places:
-        found = _correction(evaluation.flow, own, answers, usable, at_odds[dimension], coverage)
+    for candidate, dimension, units, answers, usable, why in places:
+        found = _correction(evaluation.flow, units, answers, usable, at_odds[dimension])
         place = {"run_id": evaluation.run_id, "candidate": candidate, "dimension": dimension}
         withheld = found.pop("withheld")
         row = {**place, **found, "why": "; ".join([*filter(None, [withheld]), *why]), "stamp": evaluation.stamp}
@@ -504,20 +507,13 @@ def _unusable(labels: Sequence[_Label], shown: Mapping[str, Mapping[str, str]], 
 
 
 def _correction(
-    flow: str,
-    scored: Sequence[_Judged],
-    judged: Sequence[_Judged],
-    labels: Sequence[_Label],
-    at_odds: str,
-    coverage: float,
+    flow: str, units: "_Units", judged: Sequence[_Judged], labels: Sequence[_Label], at_odds: str
 ) -> dict[str, Any]:
     """Return the columns of a correction that can be computed.
 
     Args:
-        scored: the judge's scores of all samples.
-        judged: the judge's answers to the questions that people were asked: these scores, or answers behind them.
+        judged: the judge's answers to the questions that people were asked: its scores, or answers behind them.
         at_odds: reason why the answers of these people correct nothing; empty: there is none.
-        coverage: share that the judge scored; no one was shown the others.
     """
     rules = label_rules_of(flow)
     said: defaultdict[tuple[str, str], dict[str, Answered]] = defaultdict(dict)
@@ -536,7 +532,6 @@ def _correction(
         for each in judged
         if _about(each) in skipped and (ours := _answer(each)) is not None
     ]
-    units = _Units(flow, scored)
     labelled = [(each.unit, rules.scale.score(a), rules.scale.score(b)) for each, a, b in given.values()]
     alike: defaultdict[str, list[float]] = defaultdict(list)
     for each, ours, theirs in given.values():
@@ -555,8 +550,7 @@ def _correction(
         return {**told, "withheld": f"{FEWEST_LABELS} labels are needed, {told['labels']} count"}
     if at_odds:
         return {**told, "withheld": at_odds}
-    known = 1.0 if coverage >= ENOUGH else coverage
-    bounds = units.bounds(found, labelled, unsaid, known) if unsaid or known < 1 else {}
+    bounds = units.bounds(found, labelled, unsaid)
     if len(unsaid) > MOST_SKIPPED * (len(unsaid) + len(labelled)):
         return {**told, **bounds, "withheld": f"people could not tell {len(unsaid)} of {len(unsaid) + len(labelled)}"}
     ends = {"corrected_low": found.ci_low, "corrected_high": found.ci_high}
@@ -570,7 +564,8 @@ def _answer(each: _Judged | _Label) -> Answered | None:
 class _Units:
     """Units of the mean of a score: figures, or prompts with the mean of their images; a forfeit scores 0."""
 
-    def __init__(self, flow: str, judged: Sequence[_Judged]) -> None:
+    def __init__(self, flow: str, judged: Sequence[_Judged], known: float) -> None:
+        self._known = known  # share that the judge scored: nobody was shown the others, which may have any score
         self._highest, worth = protocol_of(flow).highest, label_rules_of(flow).scale.score
         self._scores: defaultdict[str, list[float]] = defaultdict(list)
         self._delivered: defaultdict[str, list[float]] = defaultdict(list)
@@ -594,24 +589,18 @@ class _Units:
         return corrected(judge, judged, people, len(self._scores) - len(judge), self._highest)
 
     def bounds(
-        self,
-        found: Corrected,
-        labelled: Sequence[tuple[str, float, float]],
-        unsaid: Sequence[tuple[str, float]],
-        known: float,
+        self, found: Corrected, labelled: Sequence[tuple[str, float, float]], unsaid: Sequence[tuple[str, float]]
     ) -> dict[str, float]:
-        """Return the bounds of a corrected score.
-
-        Args:
-            unsaid: skipped samples, each a unit with the judge's value.
-            known: share of the samples that the corrected score is about; the others may have any score.
-        """
+        """Return the bounds of a corrected score, if any; `unsaid` are skipped samples with the judge's values."""
+        if not unsaid and self._known == 1:
+            return {}
         ends = [
             self.corrected([*labelled, *((unit, ours, end) for unit, ours in unsaid)]) for end in (0.0, self._highest)
         ]
         lowest, best = (end or found for end in ends)
         low, high = bounded_by_skipped(found, lowest, best, self._highest)
-        return {"bounds_low": known * low, "bounds_high": known * high + (1 - known) * self._highest}
+        unknown = (1 - self._known) * self._highest
+        return {"bounds_low": self._known * low, "bounds_high": self._known * high + unknown}
 
 
 def _among(rules: LabelRules, shared: Mapping[tuple[str, str], Mapping[str, Answered]]) -> dict[str, Any]:

@@ -142,7 +142,9 @@ def agreement(store: Path, a: str, b: str) -> Agreement:
     one, other = _with_candidate(ours, theirs, first), _with_candidate(theirs, ours, second)
     met = [_Met(key, one.get(key, _NOTHING), other.get(key, _NOTHING)) for key in dict.fromkeys((*one, *other))]
     rules = label_rules_of(first.flow)
-    questions = tuple(_agreed(*group, rules) for group in _grouped(met, _sequence(judged, first.flow), rules.pooled))
+    default = (prompt.dimension for prompt in load_rubric(first.flow).prompts)
+    sequence = list(dict.fromkeys([*(name for each in judged for name in each.dimensions), *default]))
+    questions = tuple(_agreed(*group, rules) for group in _grouped(met, sequence, rules.pooled))
     if not any(question.n for question in questions):
         raise InputError(_nothing_shared(first, ours, second, theirs, met))
     return Agreement(a=first, b=second, questions=questions)
@@ -219,12 +221,6 @@ def _evaluations(store: Path, *raters: Rater) -> list[Evaluation]:
     ordered = sorted(raters, key=lambda rater: rater.kind == "labels")
     found = [row for each in ordered for row in history.query(store, _RUN, values=[each.name, each.kind]).rows]
     return [find(store, run_id) for (run_id,) in found]
-
-
-def _sequence(judged: Sequence[Evaluation], flow: str) -> list[str]:
-    """Return the dimensions or tags of evaluations, then other default ones of the flow."""
-    default = [prompt.dimension for prompt in load_rubric(flow).prompts]
-    return list(dict.fromkeys([*(name for each in judged for name in each.dimensions), *default]))
 
 
 def find_rater(store: Path, named: str) -> Rater:

@@ -59,7 +59,10 @@ async def take_exam(
         JudgeStopped: no call can succeed, or the judge was away for too long.
     """
     items, rows, began = items_of(seed), list[PassportReply](), time.monotonic()
-    earlier, calls = _fresh_replies(store), OtherCalls(store, judge, "passport", asked_by=passport_id, budget=budget)
+    calls = OtherCalls(store, judge, "passport", asked_by=passport_id, budget=budget)
+    since = (datetime.now(UTC) - timedelta(hours=FRESH_HOURS)).isoformat()
+    kept = stopped_replies(store).items()
+    earlier = {key: row for key, row in kept if row.status == "ok" and row.asked_at > since}
 
     async def ask(vlm: Vlm, item: Item) -> None:
         rows.append(await _reply(vlm, item, calls, earlier))
@@ -84,12 +87,6 @@ async def take_exam(
     )
     keep_exam(store, passport_id, card)
     return card
-
-
-def _fresh_replies(store: Path) -> dict[str, PassportReply]:
-    """Return the replies of stopped exams that are taken over, by the key of their questions."""
-    since = (datetime.now(UTC) - timedelta(hours=FRESH_HOURS)).isoformat()
-    return {key: row for key, row in stopped_replies(store).items() if row.status == "ok" and row.asked_at > since}
 
 
 async def _reply(vlm: Vlm, item: Item, calls: OtherCalls, earlier: Mapping[str, PassportReply]) -> PassportReply:

@@ -1,7 +1,7 @@
 """Lines of a passport: subject, chance of guessing and pass mark of each test, and the card in words."""
 
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from math import comb
 from pathlib import Path
@@ -110,12 +110,10 @@ def card_grid(card: Card) -> Grid:
     """Tabulate the lines that have a pass mark, with the chance of passing by guesses."""
     header = ["", "right", "passes\nfrom", "guessing\npasses", "result"]
     shown = [line for line in card.lines if line.items]
-    return Grid(header, [[line.title, *_figures(line), _MARKS[line.state]] for line in shown])
-
-
-def _figures(line: CardLine) -> list[str]:
-    guessing = "< 0.01%" if line.guessing < 0.0001 else f"{line.guessing:.2%}"
-    return [f"{line.right_answers}/{line.items}", str(line.pass_mark), guessing]
+    right = [(f"{line.right_answers}/{line.items}", str(line.pass_mark)) for line in shown]
+    guessing = ["< 0.01%" if line.guessing < 0.0001 else f"{line.guessing:.2%}" for line in shown]
+    lines = zip(shown, right, guessing, strict=True)
+    return Grid(header, [[line.title, *figures, guessed, _MARKS[line.state]] for line, figures, guessed in lines])
 
 
 def format_lines(card: Card) -> list[str]:
@@ -123,9 +121,12 @@ def format_lines(card: Card) -> list[str]:
     return [f"{line.title}: {line.found} ({_MARKS[line.state]})" for line in card.lines if line.line == FORMAT]
 
 
-def meaning_lines(card: Card) -> list[str]:
+def meaning_lines(card: Card) -> Iterator[str]:
     """Describe the consequences of the failed lines."""
-    return [f"{_MARKS[line.state]}: {line.title}{_why(line)}. {_meaning(line)}" for line in card.failed()]
+    for line in card.failed():
+        flows = "all flows" if len(line.needed_by) == len(FLOWS) else ", ".join(line.needed_by)
+        without = LINE[line.line].without if line.line in LINE else ""
+        yield f"{_MARKS[line.state]}: {line.title}{_why(line)}. For {flows}: {without}."
 
 
 def _why(line: CardLine) -> str:
@@ -133,12 +134,6 @@ def _why(line: CardLine) -> str:
     missing = f"{line.unanswered} of {line.items} unanswered" if line.unanswered else ""
     words = "; ".join(filter(None, (missing, line.found if line.items else "")))
     return f" ({words})" if words else ""
-
-
-def _meaning(line: CardLine) -> str:
-    without = LINE[line.line].without if line.line in LINE else ""
-    flows = "all flows" if len(line.needed_by) == len(FLOWS) else ", ".join(line.needed_by)
-    return f"For {flows}: {without}."
 
 
 def summary_line(card: Card) -> str:

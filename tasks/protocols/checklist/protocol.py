@@ -145,12 +145,16 @@ def _by_check(sample: Sample, judgments: Sequence[Judgment]) -> dict[str, list[A
 
 
 def _scores(sample: Sample, answered: Mapping[str, Sequence[AspectScore]]) -> dict[str, float | None]:
-    """Return check -> its score after the rule of parents, which is that of DSG (Cho et al., 2023)."""
+    """Return check -> its score after the rule of parents, which is that of DSG (Cho et al., 2023).
+
+    A check is 0 if a parent is wrong, and not scored if one is not, unless it is wrong itself.
+    """
     parents = {check.check_id: check.parents for check in sample.checks}
     scores: dict[str, float | None] = {}
     for check_id in asked_keys(sample.checks):  # parents before their children
-        own = _mean(answered.get(check_id, ()))
-        scores[check_id] = _with_parents(own, [scores[parent] for parent in parents[check_id]])
+        own, above = _mean(answered.get(check_id, ())), [scores[parent] for parent in parents[check_id]]
+        known = own if None not in above or _is_wrong(own) else None
+        scores[check_id] = 0.0 if any(map(_is_wrong, above)) else known
     return scores
 
 
@@ -190,13 +194,6 @@ def _told(votes: Sequence[AspectScore]) -> str:
 def _mean(votes: Sequence[AspectScore]) -> float | None:
     known = [vote.score for vote in votes if vote.score is not None]
     return fmean(known) if known else None
-
-
-def _with_parents(own: float | None, parents: Sequence[float | None]) -> float | None:
-    """Return the score of a check: 0 if a parent is wrong, and none if one is not scored, unless it is wrong itself."""
-    if any(map(_is_wrong, parents)):
-        return 0.0
-    return own if None not in parents or _is_wrong(own) else None
 
 
 def _is_wrong(score: float | None) -> bool:

@@ -82,8 +82,8 @@ class CheckTally:
 
 def _values(outcome: Outcome) -> Iterator[tuple[tuple[str, str], Bounded]]:
     yield ("score", ""), share(outcome.aspects)
-    told = outcome.satisfied
-    yield ("satisfied", ""), Bounded(None, 0.0, 1.0, 0.0) if told is None else whole(float(told))
+    all_right = outcome.satisfied
+    yield ("satisfied", ""), Bounded(None, 0.0, 1.0, 0.0) if all_right is None else whole(float(all_right))
     if outcome.tag == SOFT:
         yield (GEOMETRIC, ""), geometric_mean(outcome.aspects)
     for group in dict.fromkeys(each.group for each in outcome.aspects if each.group):
