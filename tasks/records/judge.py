@@ -121,6 +121,7 @@ class Judge(Record):
     api_key_env: str = Field(
         default="",
         description="Name (not value) of the variable or Secret block with the key; empty: as JURY_ENDPOINTS lists.",
+        json_schema_extra={"pattern": r"^[A-Za-z0-9_-]*$"},  # for forms; Pydantic's message would quote a key
     )
     temperature: float = Field(
         default=1.0, ge=0, le=2, description="Sampling temperature; 1.0 is the published setting."
