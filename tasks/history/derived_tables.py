@@ -259,7 +259,7 @@ def _rescored(
 
 
 def _scores(nights: Sequence[_Scored]) -> tuple[Floats, Floats]:
-    """Return the units' scores, none of a night with too few images or checks scored, and each night's scored share."""
+    """Return the units' scores, none of a night with too few scored, and each night's scored share."""
     scores = _table([(night.units, night.scores) for night in nights])
     amounts = _table([(night.units, night.amounts) for night in nights])
     shares = np.nansum(amounts / np.nanmax(amounts, axis=0), axis=1) / max(1, scores.shape[1])
