@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import re
-import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -38,6 +37,7 @@ from tasks.records import INCOMPLETE, RunStart, new_id
 from tasks.records.parameters import FLOWS, OF_SHARDS, Parameters
 from tasks.report import make_page, report
 from tasks.store import store_or_warn
+from tasks.text import print_aside
 
 ANSWER_SECONDS = 10.0
 """Longest wait for the server, with all retries of Prefect's client: a run waits for its answers."""
@@ -269,7 +269,7 @@ async def evaluate_in_shards(flow: str, asked: Parameters, store: str, said: lis
         raise InputError("export and shards do not go together: every shard would write the same file")
     deployment, began = await _deployment(flow), datetime.now(UTC)
     evaluation, common = new_id(flow, began), absolute(asked.model_copy(update={"store": store}))
-    print(f"evaluation {evaluation}: {asked.shards} runs of {flow}/{deployment.name} wait for workers", file=sys.stderr)
+    print_aside(f"evaluation {evaluation}: {asked.shards} runs of {flow}/{deployment.name} wait for workers")
     tags = [f"{TAGS['evaluation_id']}{evaluation}", *([SCHEDULED] if is_scheduled() else [])]
     async with asyncio.TaskGroup() as group:
         for number in range(1, asked.shards + 1):
@@ -310,11 +310,11 @@ async def _judge_shard(deployment: UUID, asked: Parameters, name: str, tags: lis
         )
         state = run.state
         if state and state.is_completed():
-            print(f"{name}: {state.message}", file=sys.stderr)
+            print_aside(f"{name}: {state.message}")
             return
         if not state or not state.is_crashed():
             raise InputError(f"{name} ended as {state.name if state else 'unknown'}: {state.message if state else ''}")
-        print(f"{name}: its process vanished, it is run again", file=sys.stderr)
+        print_aside(f"{name}: its process vanished, it is run again")
     raise InputError(f"{name} crashed {1 + AGAIN} times: the log of its worker tells why")
 
 

@@ -6,7 +6,6 @@ Prefect, and the judge's client, are imported in functions: each takes a second,
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -24,6 +23,7 @@ from tasks.extensions import extensions_of
 from tasks.ledger.remote import is_remote, local_cache
 from tasks.protocols.loading import load_ahead
 from tasks.records.parameters import Collect, Parameters, at_store
+from tasks.text import print_aside
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
@@ -119,7 +119,7 @@ def run_here(
     with answered(), ended_by_sigterm():
         state, recorded = run_async(_run(flow, parameters, begins or nullcontext()))
     if not recorded:
-        print(f"jury: {UNRECORDED}", file=sys.stderr)
+        print_aside(f"jury: {UNRECORDED}")
     result: object = state.result(raise_on_failure=False, _sync=True)  # pyright: ignore
     if state.is_completed():
         return cast(dict[str, Any], result)

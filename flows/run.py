@@ -29,7 +29,7 @@ from tasks.ledger.run_files import STOPPED_BY
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import INCOMPLETE, BudgetStop, RunStart, Sample
 from tasks.records.parameters import Parameters
-from tasks.text import counted, duration, number_of, printable
+from tasks.text import counted, duration, number_of, print_aside, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -163,8 +163,7 @@ class Session:
         """Tell the reader of the terminal, and of the run's log in Prefect, at once; empty: nothing."""
         if words:
             get_run_logger().warning(words)
-            with suppress(OSError):  # the terminal was closed
-                print(f"{self.opening.flow}: {words}", file=sys.stderr)
+            print_aside(f"{self.opening.flow}: {words}")
 
     async def finish(self, run: Run) -> None:
         """Collect the warnings of a run whose samples are decided, and the last questions about none of them."""

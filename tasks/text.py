@@ -2,7 +2,9 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 
 SHOWN = 20
@@ -11,6 +13,12 @@ JSON_KINDS: dict[type, str] = {
     type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "text",
     list: "a list", dict: "an object",
 }  # fmt: skip
+
+
+def print_aside(line: str) -> None:
+    """Print a line on standard error, if the terminal was not closed: what is only shown must fail no run."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 def well_formed(text: str) -> str:

@@ -1,6 +1,8 @@
 """Landing of ledgers in the history, by runs and by sync, with real files."""
 
+import errno
 import shutil
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,25 @@ def test_fault_in_one_run_or_table_leaves_the_others_readable(tmp_path: Path, mo
     )
     assert "The table versus_best could not be computed: a fault of Image Jury, ZeroDivision" in landed.left_out[1]
     assert ask(tmp_path, "SELECT DISTINCT run_id FROM leaderboard") == [(LATER,)]
+
+
+class ClosedTerminal(StringIO):
+    """Output to a terminal that was closed."""
+
+    def write(self, words: str) -> int:
+        raise OSError(errno.EIO, f"cannot show {words}")
+
+
+def test_long_landing_reports_its_progress_unless_the_terminal_is_closed(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(landing, "TELL_SECONDS", -1.0)
+    write_run(store, start(EARLIER), [judgment(), outcome()], end())
+    assert land(store).loaded == (EARLIER,)
+    assert capsys.readouterr().err == f"0 of 1 ledgers loaded into {store / HISTORY} …\n"
+    write_run(store, start(LATER), [judgment(), outcome()], end())
+    monkeypatch.setattr("sys.stderr", ClosedTerminal())
+    assert land(store).loaded == (LATER,)
 
 
 def test_torn_last_line_is_ignored(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ import shutil
 import sys
 import traceback
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from tasks.errors import InputError
-from tasks.text import cut, printable
+from tasks.text import cut, print_aside, printable
 
 ALL = "jury.help-all"
 """Key in the context of a command whose help lists every option."""
@@ -82,8 +82,7 @@ def warn(sentence: str) -> None:
     It may quote strangers, so each character that could command a terminal becomes a space.
     """
     lines = (cut(line, LONGEST_LINE) for line in printable(sentence).split("\n"))
-    with suppress(OSError):  # the terminal was closed
-        print("jury: " + "\n".join(lines), file=sys.stderr)
+    print_aside("jury: " + "\n".join(lines))
 
 
 @contextmanager

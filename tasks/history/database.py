@@ -210,14 +210,10 @@ class Master(NamedTuple):
 
 @contextmanager
 def alone_with_master(store: Path) -> Generator[Path]:
-    """Wait until no other process of this machine writes, remove files of killed ones, and yield the master's path.
-
-    A history without a master, which somebody brought or kept alone, becomes the master: it may have the only rows of
-    runs whose ledgers are elsewhere.
-    """
-    folder, history = store / FOLDER, store / HISTORY
-    lock, master, fresh = folder / _LOCK, folder / _MASTER, folder / FRESH
-    for place in (folder, lock, master, history):
+    """Wait until no other process of this machine writes, remove files of killed ones, and yield the master's path."""
+    folder = store / FOLDER
+    lock, master = folder / _LOCK, folder / _MASTER
+    for place in (folder, lock, master, store / HISTORY):
         _refuse_link(place)
     private_folder(folder)
     if not lock.exists():
@@ -225,10 +221,6 @@ def alone_with_master(store: Path) -> Generator[Path]:
         keep_private(lock)
     with alone(lock):
         _remove_left_behind(folder)
-        if history.exists() and not master.exists():
-            shutil.copyfile(history, fresh)
-            keep_private(fresh)
-            fresh.replace(master)
         yield master
 
 

@@ -1,7 +1,7 @@
 """Landing of ledgers in the history: its tables and views, and the records that it lacks."""
 
 import re
-import sys
+import shutil
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -14,6 +14,7 @@ import duckdb
 from duckdb import DuckDBPyConnection as Connection
 
 from tasks.errors import InputError
+from tasks.files import keep_private
 from tasks.history.database import (
     FRESH,
     HISTORY,
@@ -35,6 +36,7 @@ from tasks.history.queries import held_open, opened
 from tasks.ledger import labels, passports
 from tasks.ledger import run_files as ledger
 from tasks.ledger.side_records import BRIDGES, OTHER_CALLS, Restart, read_restart, restart_files
+from tasks.text import print_aside
 
 TELL_SECONDS = 5.0
 """Seconds between two lines about a landing of many ledgers: thousands take minutes."""
@@ -129,7 +131,7 @@ def land(store: Path) -> Landed:
         InputError: another version made the history, or it cannot be written; it is unchanged.
     """
     with _writing(store) as master:
-        _make_master(master)
+        _make_master(master, store)
         in_step = is_published(master, store)
         landed, changed = _append(store, master, in_step)
         if changed:
@@ -175,7 +177,7 @@ def prepare(store: Path) -> None:
     """
     import_module("tasks.history.rows")
     with _writing(store) as master:
-        _make_master(master)
+        _make_master(master, store)
 
 
 def load_missing(store: Path, answering: ExitStack) -> tuple[str, ...]:
@@ -269,13 +271,22 @@ def _append(store: Path, place: Path, in_step: bool) -> tuple[Landed, bool]:
     return Landed(runs, (*left_out, *damaged), besides, tuple(corrected)), changed
 
 
-def _make_master(place: Path) -> None:
-    """Make an empty master if there is none, or nothing: a full disk or a kill would leave a damaged one."""
-    if not place.exists():
-        fresh = place.with_name(FRESH)
+def _make_master(place: Path, store: Path) -> None:
+    """Make a master if there is none, or nothing: a full disk or a kill would leave a damaged one.
+
+    A history that somebody brought or kept alone becomes the master: it may have the only rows of runs whose ledgers
+    are elsewhere. Otherwise the master is empty.
+    """
+    if place.exists():
+        return
+    history, fresh = store / HISTORY, place.with_name(FRESH)
+    if history.exists():
+        shutil.copyfile(history, fresh)
+        keep_private(fresh)
+    else:
         with opened_master(fresh) as master:
             _lay_out(master.db)
-        replace_master(fresh, place)
+    replace_master(fresh, place)
 
 
 def _lay_out(db: Connection) -> None:
@@ -300,7 +311,7 @@ def _put_due(master: Master, store: Path) -> Iterator[tuple[str, str, str]]:
     for done, (table, place, put) in enumerate(puts):
         if time.monotonic() - told_at > TELL_SECONDS:
             told_at = time.monotonic()
-            print(f"{done:,} of {len(puts):,} ledgers loaded into {store / HISTORY} …", file=sys.stderr, flush=True)
+            print_aside(f"{done:,} of {len(puts):,} ledgers loaded into {store / HISTORY} …")
         try:
             put()
             yield table, place.name, ""
