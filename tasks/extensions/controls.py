@@ -98,6 +98,14 @@ def _is_other(giver: Sample, base: Sample, rules: ControlRules) -> bool:
     )
 
 
+def _reencoded(data: bytes, _: str) -> bytes:
+    return _file(as_shown(data), "PNG" if data.startswith(_JPEG) else "JPEG")
+
+
+def _blank(data: bytes, _: str) -> bytes:
+    return _file(Image.new("1", as_shown(data).size, 1), "PNG")
+
+
 def _painted(data: bytes, instruction: str) -> bytes:
     image = as_shown(data)
     size, pad = max(10.0, image.width / LETTERS_ACROSS), 6
@@ -110,11 +118,7 @@ def _painted(data: bytes, instruction: str) -> bytes:
 
 
 _font = lru_cache(maxsize=64)(ImageFont.load_default)
-_ALTERED: dict[str, Callable[[bytes, str], bytes]] = {
-    REENCODED: lambda data, _: _file(as_shown(data), "PNG" if data.startswith(_JPEG) else "JPEG"),
-    BLANK: lambda data, _: _file(Image.new("1", as_shown(data).size, 1), "PNG"),
-    INSTRUCTION: _painted,
-}
+_ALTERED: dict[str, Callable[[bytes, str], bytes]] = {REENCODED: _reencoded, BLANK: _blank, INSTRUCTION: _painted}
 
 
 def _file(image: Image.Image, name: str) -> bytes:

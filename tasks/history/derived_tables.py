@@ -466,9 +466,7 @@ def _at_odds(flow: str, labels: Iterable[_Label]) -> str:
     }
     met = {about: some for about, some in answered.items() if len(some) > 1}
     shared = sum(len(people) > 1 for people in asked.values())
-    told = _among(label_rules_of(flow), met) if shared >= FEWEST_SHARED else {}
-    kappa = told.get("people_kappa")  # None of people with one answer
-    if not told or (told["people_agreed"] != 0 if kappa is None else kappa > 0):
+    if shared < FEWEST_SHARED or not _by_chance(_among(label_rules_of(flow), met)):
         return ""
     people = f"two people who share {shared} samples agree no better than by chance"
     return f"{people}: what they say corrects nothing"
@@ -555,6 +553,12 @@ def _correction(
         return {**told, **bounds, "withheld": f"people could not tell {len(unsaid)} of {len(unsaid) + len(labelled)}"}
     ends = {"corrected_low": found.ci_low, "corrected_high": found.ci_high}
     return {**told, "corrected": found.value, **ends, **bounds, "weight": found.weight, "withheld": ""}
+
+
+def _by_chance(told: Mapping[str, Any]) -> bool:
+    """Return whether people who share samples agree no better than by chance; kappa is None of one answer."""
+    kappa = told["people_kappa"]
+    return told["people_agreed"] == 0 if kappa is None else kappa <= 0
 
 
 def _answer(each: _Judged | _Label) -> Answered | None:

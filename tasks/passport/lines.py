@@ -110,10 +110,12 @@ def card_grid(card: Card) -> Grid:
     """Tabulate the lines that have a pass mark, with the chance of passing by guesses."""
     header = ["", "right", "passes\nfrom", "guessing\npasses", "result"]
     shown = [line for line in card.lines if line.items]
-    right = [(f"{line.right_answers}/{line.items}", str(line.pass_mark)) for line in shown]
-    guessing = ["< 0.01%" if line.guessing < 0.0001 else f"{line.guessing:.2%}" for line in shown]
-    lines = zip(shown, right, guessing, strict=True)
-    return Grid(header, [[line.title, *figures, guessed, _MARKS[line.state]] for line, figures, guessed in lines])
+    return Grid(header, [[line.title, *_figures(line), _MARKS[line.state]] for line in shown])
+
+
+def _figures(line: CardLine) -> list[str]:
+    guessing = "< 0.01%" if line.guessing < 0.0001 else f"{line.guessing:.2%}"
+    return [f"{line.right_answers}/{line.items}", str(line.pass_mark), guessing]
 
 
 def format_lines(card: Card) -> list[str]:

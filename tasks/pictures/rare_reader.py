@@ -167,6 +167,10 @@ def _tiff(data: bytes) -> _Shown:
     return _Shown(_raster(image), tuple(words for words, holds in found.items() if holds))
 
 
+def _bmp(data: bytes) -> _Shown:
+    return _Shown(_raster(BmpImageFile(BytesIO(data))))
+
+
 def _raster(image: ImageFile) -> bytes:
     check_megapixels(image.size)
     mode = _CONVERTED.get(image.mode, image.mode)
@@ -183,10 +187,7 @@ def _png(image: Image.Image) -> bytes:
     return buffer.getvalue()
 
 
-_READERS: dict[str, Callable[[bytes], _Shown]] = {
-    **{"PDF": _pdf, "SVG": _svg, "TIFF": _tiff},
-    "BMP": lambda data: _Shown(_raster(BmpImageFile(BytesIO(data)))),
-}
+_READERS: dict[str, Callable[[bytes], _Shown]] = {"PDF": _pdf, "SVG": _svg, "TIFF": _tiff, "BMP": _bmp}
 
 
 def _bound(seconds: int) -> None:

@@ -178,15 +178,17 @@ def _overlaid(base_url: str, model: str, tier: str, at: datetime) -> Tariff | No
 
 def _of_entry(entry: Entry, file: str, base_url: str, model: str, at: datetime) -> Tariff | None:
     source = f"{file} of {entry.looked_up}: {entry.name}, {entry.tier}"
-    if (share := entry.of_standard) is not None:
+    if entry.of_standard is not None:
         standard = _overlaid(base_url, model, STANDARD, at) or _listed(base_url, model, STANDARD, at)
-        if standard is None:
-            return None
-        rates = [Rates._make((*(share * price for price in each[:4]), each.above)) for each in standard.rates]
-        return Tariff(tuple(rates), f"{source}, {share:g} of {standard.source}")
+        return standard and _share(standard, entry.of_standard, source)
     into, out = entry.input or 0.0, entry.output or 0.0
     cached, written = (into if each is None else each for each in (entry.cached, entry.written))
     return Tariff((Rates(into, cached, written, out),), source)
+
+
+def _share(standard: Tariff, share: float, source: str) -> Tariff:
+    rates = tuple(Rates._make((*(share * price for price in each[:4]), each.above)) for each in standard.rates)
+    return Tariff(rates, f"{source}, {share:g} of {standard.source}")
 
 
 @lru_cache(maxsize=256)

@@ -223,10 +223,8 @@ class AnchorSeries(NamedTuple):
 
     def open_since(self, at: int) -> int | None:
         """Return the first night of a shift of the anchors that is open after a night; None: there is none."""
-        found = [(each[at], _whole_from(each)) for each in (self.drops, self.rises)]
-        # The anchors' nights before their baseline is whole raise none.
-        counting = [night for night, whole_from in found if night.alarm is not None and night.alarm >= whole_from]
-        return min((night.since for night in counting if night.since is not None), default=None)
+        found = [each[at] for each in (self.drops, self.rises) if _is_open(each, at)]
+        return min((night.since for night in found if night.since is not None), default=None)
 
     def attribution(self, since: int, at: int) -> Attribution:
         """Find the cause of a change from one night to another, both included.
@@ -262,6 +260,12 @@ def anchor_series(anchors: Floats, candidate: Floats, highest: float) -> AnchorS
     """
     drops, rises = watch(anchors, highest, ANCHOR_LIMIT), watch(highest - anchors, highest, ANCHOR_LIMIT)
     return AnchorSeries(drops, rises, watch(candidate, highest))
+
+
+def _is_open(nights: Sequence[Night], at: int) -> bool:
+    """Return whether an alarm of the sum is open; the anchors' nights before their baseline is whole raise none."""
+    alarm = nights[at].alarm
+    return alarm is not None and alarm >= _whole_from(nights)
 
 
 def _whole_from(nights: Sequence[Night]) -> int:
