@@ -54,8 +54,12 @@ def status(store: str) -> int:
     folder = local_cache(store)
     server = use_running(folder)
     api = os.environ.get("PREFECT_API_URL")
-    elsewhere = f"up on {other.machine}" if (other := noted(folder)) else "down; `jury up` starts it"
-    at = server.ui if server else f"the server of PREFECT_API_URL, {api}" if api else elsewhere
+    if server:
+        at = server.ui
+    elif api:
+        at = f"the server of PREFECT_API_URL, {api}"
+    else:
+        at = f"up on {other.machine}" if (other := noted(folder)) else "down; `jury up` starts it"
     print(f"Prefect    {at}")
     if api or server:
         for line in _at_work():

@@ -208,10 +208,8 @@ def sentences(row: BridgeRow) -> str:
     decimals, units = protocol_of(row.flow).decimals, protocol_of(row.flow).unit
     whose = f"{row.flow}, {one_line(row.candidate, LONGEST_NAME)}"
     new, old = (one_line(name, LONGEST_NAME) for name in (row.new_judge, row.old_judge))
-    shift, margin = (
-        f"{shift_words(row)} at n = {pairs_words(row.n, row.of)} {units}",
-        number_words(row.margin, decimals),
-    )
+    shift = f"{shift_words(row)} at n = {pairs_words(row.n, row.of)} {units}"
+    margin = number_words(row.margin, decimals)
     if row.decision == CONTINUED:
         return f"{whose}: may be continued with {new}. The shift from {old} is {shift}, within ±{margin}."
     if row.decision == WITH_OFFSET:

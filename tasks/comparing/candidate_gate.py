@@ -167,7 +167,8 @@ def _gate(
 
 
 def _incomplete(store: Path, run: Evaluation, candidate: str) -> Iterator[str]:
-    # Not by the view coverage, for which a sample with one of its questions scored is whole.
+    # Not by the view coverage, for which a sample with one of its questions scored is whole. Of figures, whose rows
+    # have verdicts, the overall score counts; of other kinds all tags do.
     sql = """SELECT sum(scored), sum(n), sum(coverage * n) / sum(n) FROM scores
         WHERE run_id = $1 AND candidate = $2 AND "grouping" = 'all' AND measure = 'score'
             AND (dimension = 'overall' OR model_wins IS NULL) HAVING sum(coverage * n) < $3 * sum(n)"""

@@ -193,8 +193,8 @@ def _values(sample: Measured, several: bool) -> Iterator[tuple[Measure, float | 
 def _bounds(known: Sequence[float], gaps: Sequence[Bounded]) -> Bounded:
     """Return the bounds of a unit's mean, from the values of its samples and from the samples that lack something."""
     n = len(known) + sum(gap.value is None for gap in gaps)
-    whole = sum(known) - sum(gap.value or 0.0 for gap in gaps)
-    low, high = ((whole + sum(ends)) / n for ends in zip(*(gap[1:3] for gap in gaps), strict=True))
+    others = sum(known) - sum(gap.value or 0.0 for gap in gaps)
+    low, high = ((others + sum(ends)) / n for ends in zip(*(gap[1:3] for gap in gaps), strict=True))
     return Bounded(fmean(known) if known else None, low, high, 1 - sum(1 - gap.share for gap in gaps) / n)
 
 
