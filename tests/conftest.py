@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -30,8 +31,8 @@ from flows.cli import main
 from flows.server.server import PrefectServer, client_settings
 from tasks.demo import samples
 from tasks.files import alone, keep_private, private_folder, write_whole
-from tasks.history import landing, queries
-from tasks.history.database import HISTORY, Master, opened_master, reading, told
+from tasks.history import database, landing
+from tasks.history.database import Master, opened_master
 from tasks.history.landing import land
 from tasks.protocols import loading as dataset_loading
 from tasks.records.parameters import T2I
@@ -60,6 +61,8 @@ os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
 PROGRAMS = ("test_supervision", "test_workers")
 """Test modules that are programs, too, and run for minutes while other tests run."""
 LONGEST_SECONDS = 900.0
+HISTORIES = 4
+"""Published histories that a test process keeps open."""
 LONGEST = [
     f"test_{name}"
     for name in (
@@ -165,6 +168,33 @@ def empty_histories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(landing, "opened_master", open_copy)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def histories_kept_open(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., database.Connection]]:
+    """Keep the last published histories open, since to open one takes longer than most answers.
+
+    Yield the function that opens one anew each time, which `test_history_database` uses.
+    """
+    spilled, kept = tmp_path_factory.mktemp("spilled"), OrderedDict[tuple[int, ...], database.Connection]()
+    open_anew = database.open_published
+
+    def open_kept(history: Path, config: database.Config) -> database.Connection:
+        if not history.exists() or history.is_symlink() or (history.parent / database.FOLDER).is_symlink():
+            return open_anew(history, config)
+        found = history.stat()
+        file = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        if file not in kept:
+            kept[file] = open_anew(history, {**config, "temp_directory": str(spilled)})
+        kept.move_to_end(file)
+        if len(kept) > HISTORIES:
+            kept.popitem(last=False)  # closed as soon as nobody uses it
+        return kept[file].cursor()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "open_published", open_kept)
+        yield open_anew
+    kept.clear()
 
 
 @pytest.fixture(scope="session")
@@ -357,28 +387,15 @@ def jury_on(
 
 
 @pytest.fixture
-def ask(tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Query the test's store; its history is opened again only when it is another file, which takes longest."""
-    history, kept, opened = tmp_path / "store" / HISTORY, ExitStack(), dict[int, Any]()
-
-    @contextmanager
-    def read(store: Path) -> Iterator[Any]:
-        if (file := history.stat().st_ino) not in opened:
-            kept.close()
-            opened.clear()
-            opened[file] = kept.enter_context(reading(store))
-        with told():
-            yield opened[file].cursor()
+def ask(jury: Any) -> Callable[[str], list[dict[str, Any]]]:
+    """Query the test's store."""
 
     def query(question: str) -> list[dict[str, Any]]:
-        with monkeypatch.context() as patch:
-            patch.setattr(queries, "reading", read)
-            code, out, err = jury("query", question, "--json")
+        code, out, err = jury("query", question, "--json")
         assert code == 0, err
         return json.loads(out)
 
-    with kept:
-        yield query
+    return query
 
 
 @pytest.fixture(scope="session", params=["own", "published"])

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -17,12 +18,18 @@ from killed_landing import PLACES, REBUILT, dies
 from written_history import ask, whole_run
 
 from tasks.errors import InputError
+from tasks.history import database
 from tasks.history.database import FOLDER, HISTORY
 from tasks.history.landing import land, missing, rebuild
 from tasks.history.queries import held_open, query
 
 EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261121T120000-diagram-0000aa"
 NOBODY = 65534
+
+
+@pytest.fixture(autouse=True)
+def _opened_anew(histories_kept_open: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "open_published", histories_kept_open)
 
 
 def rows(store: Path) -> dict[str, list[str]]:

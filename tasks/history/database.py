@@ -77,9 +77,8 @@ def reading(store: Path) -> Generator[Connection]:
     put_log_aside(store)
     with (
         tempfile.TemporaryDirectory() as spill,
-        _opened(store / HISTORY, {**_READER, "temp_directory": spill}) as db,
+        open_published(store / HISTORY, {**_READER, "temp_directory": spill}) as db,
     ):
-        db.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")  # our times are UTC; now() has this zone
         try:
             with told():
                 yield db
@@ -88,14 +87,22 @@ def reading(store: Path) -> Generator[Connection]:
             raise
 
 
-def _opened(history: Path, config: Config) -> Connection:
+def open_published(history: Path, config: Config) -> Connection:
+    """Open the file of a published history; connections made from this one have its settings.
+
+    Raises:
+        InputError: it is a link, or not a history.
+    """
     _refuse_link(history)
     _refuse_link(history.parent / FOLDER)
     with _own_link(history) as link:
         try:
-            return _connect(link, config, read_only=True)
+            db = _connect(link, config, read_only=True)
         except duckdb.Error as error:
             raise InputError(f"{history} cannot be opened: {error}; {REBUILD}") from error
+    # Our times are UTC; now() has this zone.
+    db.execute("SET GLOBAL TimeZone = 'UTC'; SET lock_configuration = true")
+    return db
 
 
 def _connect(place: Path | str, config: Config, read_only: bool = False) -> Connection:
