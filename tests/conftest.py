@@ -58,6 +58,10 @@ if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usa
 # As in commands, Prefect prints no log records; to print them takes a tenth of a run's time.
 os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
 
+# Tables of tests have few rows, about which several threads only wake each other up: a fifteenth of a query's time.
+for settings in (database._READER, database._WRITER):
+    settings["threads"] = 1
+
 PROGRAMS = ("test_supervision", "test_workers")
 """Test modules that are programs, too, and run for minutes while other tests run."""
 LONGEST_SECONDS = 900.0
