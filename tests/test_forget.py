@@ -206,7 +206,7 @@ def test_forgetting_the_last_run_removes_the_history_and_later_a_restored_backup
 def test_killed_forgetting_is_completed_by_the_same_command(
     store: Path, tmp_path: Path, kind: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forgetting, "make_anew", lambda _: None)  # derived files are not compared
+    monkeypatch.setattr(forgetting, "make_anew", lambda *_: None)  # derived files are not compared
     monkeypatch.setattr(forgetting, "tombstone_of", lambda *_: b"the tombstone")
     keep_plan(store, make_plan(store, kind, name, ""))
     whole = Path(shutil.copytree(store, tmp_path / "whole"))

@@ -5,15 +5,17 @@ import shutil
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from factories import end, judgment, outcome, start, write_run
-from test_forget import FIRST, IMAGES, SECRET, hashes, places, spent, write_store
+from test_forget import FIRST, IMAGES, SECRET, hashes, places, rows, spent, write_store
 
 from flows.commands import store
 from flows.commands.pages import exchange_all
 from tasks.extensions.bucket import fetch_replies
 from tasks.history.forgetting import carry_out, keep_plan, make_plan
+from tasks.history.landing import land
 from tasks.history.queries import query
 from tasks.ledger.remote import Remote, local_cache
 from tasks.ledger.removals import UNFINISHED
@@ -102,7 +104,15 @@ def test_machines_that_forget_while_one_asks_a_person_both_succeed(
 def test_machine_with_a_full_cache_restores_nothing(written: Path, jury_on: Machines) -> None:
     """Machine two made and sent the runs; one forgets a run; two's next run fetches, and then two sends all it has."""
     first, second = jury_on.cache("one"), jury_on.cache("two", written)
-    cost = spent(second)
+    lost = write_run(second, start(), rows("s11"), end())
+    land(second)
+    shutil.rmtree(lost)
+
+    def only_in_history() -> list[list[tuple[Any, ...]]]:
+        tables = ("coverage", "judgments", "leaderboard", "reliability", "samples")
+        return [sorted(query(second, f"FROM {table} WHERE run_id = '{lost.name}'").rows, key=str) for table in tables]
+
+    before, cost = only_in_history(), spent(second)
     for machine, command in (
         ("two", ["store", "sync"]),
         ("one", ["store", "sync"]),
@@ -120,6 +130,7 @@ def test_machine_with_a_full_cache_restores_nothing(written: Path, jury_on: Mach
         assert [file.name for file in (place / "ledger" / FIRST).iterdir()] == ["removed.json"]
     assert spent(second) == spent(first) == cost + 0.25 and not (second / UNFINISHED).exists()
     assert now.run_id in {run.name for run in run_folders(first)}
+    assert all(before) and only_in_history() == before
 
 
 def test_machine_that_has_not_synced_reuses_no_forgotten_reply(written: Path, jury_on: Machines) -> None:

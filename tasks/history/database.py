@@ -273,15 +273,28 @@ def opened_master(place: Path) -> Generator[Master]:
 
 def _attach(db: Connection, place: Path) -> None:
     new = not place.exists()
-    quoted = str(place).replace("'", "''")
     try:
-        db.execute(f"ATTACH '{quoted}' AS history (ROW_GROUP_SIZE {_GROUP_ROWS}); USE history")
+        db.execute(f"ATTACH {_quoted(place)} AS history (ROW_GROUP_SIZE {_GROUP_ROWS}); USE history")
     except duckdb.Error as error:
         if new:
             raise
         raise InputError(f"{place} cannot be opened: {error}; {REBUILD}") from error
     if new:
         keep_private(place)
+
+
+def _quoted(place: Path) -> str:
+    return "'{}'".format(str(place).replace("'", "''"))
+
+
+@contextmanager
+def attached(db: Connection, place: Path, name: str) -> Generator[None]:
+    """Attach another closed master under this name, to be read."""
+    db.execute(f"ATTACH {_quoted(place)} AS {name} (READ_ONLY)")
+    try:
+        yield
+    finally:
+        db.execute(f"DETACH {name}")
 
 
 def is_published(master: Path, store: Path) -> bool:

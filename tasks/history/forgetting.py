@@ -26,7 +26,7 @@ from tasks.files import (
     rewrite_file,
     write_file,
 )
-from tasks.history.landing import make_anew
+from tasks.history.landing import make_anew, only_in_history
 from tasks.ledger import labels, side_records
 from tasks.ledger.labels import LABEL_PAGES, Exchanged, exchange_labels
 from tasks.ledger.passports import PASSPORTS
@@ -404,6 +404,8 @@ def _may_be_alive(run: Path) -> bool:
 def carry_out(store: Path, remote: Remote | None) -> None:
     """Execute the plan of a store, if there is one; remove all pages, and rebuild the history from the remaining data.
 
+    For a removal on another machine, the history keeps the runs that it alone has: nobody here was asked about them.
+
     Raises:
         InputError: a run is being written; a record beside the ledgers is damaged; the history cannot be made.
         OSError: the disk, or the remote store (RemoteUnavailable), fails; a second call does the rest.
@@ -426,7 +428,7 @@ def carry_out(store: Path, remote: Remote | None) -> None:
             remove_folder(store, f"{PAGES}/{name}")
     if remote and plan.kind:
         remote.bucket.remove([each for each in remote.bucket.sizes(PAGES) if is_store_name(each)])
-    make_anew(store)
+    make_anew(store, () if plan.kind else only_in_history(store))
     remove_file(store, UNFINISHED)
 
 
@@ -451,6 +453,8 @@ def settle(store: Path, remote: Remote | None) -> None:
     """
     plan = plan_of(store)
     if plan and not plan.kind:
+        if remote:
+            remote.fetch()  # runs of any age: the history is rebuilt from their ledgers
         carry_out(store, remote)
 
 

@@ -3,7 +3,7 @@
 import re
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -21,6 +21,7 @@ from tasks.history.database import (
     VIEWS,
     Master,
     alone_with_master,
+    attached,
     is_laid_out,
     is_published,
     layout_mark,
@@ -139,32 +140,50 @@ def land(store: Path) -> Landed:
         return landed
 
 
-def rebuild(store: Path) -> Landed:
+def rebuild(store: Path, kept: Sequence[str] = ()) -> Landed:
     """Rebuild the history from all ledgers; the present one serves meanwhile, and is kept if no run can be read.
 
+    Args:
+        kept: runs without a ledger, which the present history has and the new one keeps.
+
     Raises:
-        InputError: the history cannot be written; it is unchanged.
+        InputError: the history cannot be written, or another version made what is kept; it is unchanged.
     """
     with _writing(store) as master:
         fresh = master.with_name(FRESH)
+        if kept:
+            _make_master(master, store)
+            _copy_runs(master, fresh, kept)
         landed, _ = _append(store, fresh, in_step=False)
-        if landed.loaded or not (store / HISTORY).exists():
+        if landed.loaded or kept or not (store / HISTORY).exists():
             replace_master(fresh, master)
             publish(master, store)
         return landed
 
 
-def make_anew(store: Path) -> Landed:
-    """Make the history from the ledgers alone, without any byte of removed data; remove it if no run is left.
+def _copy_runs(master: Path, fresh: Path, runs: Sequence[str]) -> None:
+    """Copy runs into a fresh master, which has no byte of the others."""
+    from tasks.history.rows import copy_runs
+
+    with opened_master(master) as present:
+        is_laid_out(present.db)  # another version's tables may have other columns
+    with opened_master(fresh) as made:
+        _lay_out(made.db)
+        with attached(made.db, master, "present"):
+            copy_runs(made.db, runs)
+
+
+def make_anew(store: Path, kept: Sequence[str] = ()) -> Landed:
+    """Rebuild the history as `rebuild` does, without any byte of removed data; remove it if no run is left.
 
     Raises:
-        InputError: the history cannot be written; it is unchanged.
+        InputError: as in `rebuild`.
     """
-    if not ledger.run_folders(store):
+    if not (kept or ledger.run_folders(store)):
         with _writing(store) as master:
             remove_history(master, store)
         return Landed((), ())
-    return rebuild(store)
+    return rebuild(store, kept)
 
 
 def prepare(store: Path) -> None:

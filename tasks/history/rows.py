@@ -7,7 +7,7 @@ ledgers, `judging.results` computes results from one.
 import errno
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
@@ -25,6 +25,7 @@ from tasks.ledger.evaluations import evaluation_folders, judge_key
 from tasks.records import Record, RunEnd, RunStart
 
 _OF_RUNS = ("runs", "judgments", "outcomes", "controls", "anchor_outcomes", "aspect_scores")
+_OF_EVALUATIONS = ("scores", "rates")
 _OUTDATED = (
     """DELETE FROM nights WHERE (flow, candidate, series_key, protocol_key) IN (
         SELECT (flow, candidate, series_key, protocol_key) FROM nights WHERE run_id = $1)""",
@@ -84,6 +85,16 @@ def put_run(master: Master, run: Path, ledger_bytes: int) -> None:
         start = ledger.read_start(run)
         _remove_run(master.db, run.name, start.evaluation_id)
         _insert_run(master, run, start, ledger_bytes)
+
+
+def copy_runs(db: Connection, runs: Sequence[str]) -> None:
+    """Copy the rows of runs, and the results of their evaluations, from `present` into an empty history."""
+    for table in _OF_RUNS:
+        db.execute(f"INSERT INTO {table} FROM present.{table} WHERE run_id IN (SELECT unnest($1))", [runs])
+    for table in _OF_EVALUATIONS:
+        db.execute(f"INSERT INTO {table} FROM present.{table} WHERE run_id IN (SELECT evaluation_id FROM runs)")
+    for run_id in runs:
+        db.execute(_PICTURES, [run_id])
 
 
 def put_rows(master: Master, table: str, rows: Callable[[Path], Iterable[Mapping[str, Any]]], place: Path) -> None:
@@ -172,7 +183,7 @@ def _insert_run(master: Master, run: Path, start: RunStart, size: int) -> None:
     shards = evaluation_folders(run)
     if len(shards) == start.shards:  # of shards, there are such rows once the last one has finished
         results = results_of(start, shards)
-        for table, rows in (("scores", results.scores), ("rates", results.rates)):
+        for table, rows in zip(_OF_EVALUATIONS, (results.scores, results.rates), strict=True):
             master.db.execute(f"DELETE FROM {table} WHERE run_id = ?", [start.evaluation_id])
             insert_rows(master, table, _under(start.evaluation_id, rows), outcomes)
     for sql in (_ASPECTS, _PICTURES):
