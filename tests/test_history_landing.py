@@ -45,16 +45,19 @@ def test_loaded_rows_equal_those_of_the_ledger(tmp_path: Path) -> None:
     assert [Outcome.model_validate(row) for row in as_json_rows(outcomes)] == list(read_outcomes(run))
 
 
-def test_rates_cover_all_shards_of_an_evaluation(tmp_path: Path) -> None:
-    def shard(number: int, *rows: Judgment | Outcome) -> None:
+def test_rates_cover_all_shards_of_an_evaluation_once_none_is_damaged(tmp_path: Path) -> None:
+    def shard(number: int, *rows: Judgment | Outcome) -> Path:
         run_id = f"2026112{number}T120000-diagram-0000aa"
         part = {"evaluation_id": "nightly", "shard": number, "shards": 2, "parameters": {"votes": 2}}
-        write_run(tmp_path, start(run_id, **part), list(rows), end())
+        return write_run(tmp_path, start(run_id, **part), list(rows), end())
 
     votes = [judgment("s1", verdict=verdict, vote=vote) for vote, verdict in ((1, "Model"), (2, "Model"))]
-    shard(1, *votes, outcome("s1"))
+    damaged = shard(1, *votes, outcome("s1")) / "judgments.jsonl"
     votes = [judgment("s2", verdict=verdict, vote=vote) for vote, verdict in ((1, "Model"), (2, "Human"))]
-    shard(2, *votes, outcome("s2"))
+    other, whole = shard(2, *votes, outcome("s2")), damaged.read_bytes()
+    damaged.write_bytes(whole + b"{}\n")
+    assert land(tmp_path).loaded == (other.name,)
+    damaged.write_bytes(whole)
     land(tmp_path)
     assert ask(
         tmp_path, "SELECT run_id, dimension, n, value FROM reliability WHERE measure = 'repeat_agreement' ORDER BY ALL"

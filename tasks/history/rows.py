@@ -180,14 +180,22 @@ def _insert_run(master: Master, run: Path, start: RunStart, size: int) -> None:
     found = results_of(start, [run])
     insert_rows(master, "controls", _under(run.name, found.controls), outcomes)
     insert_rows(master, "anchor_outcomes", _under(run.name, found.anchors), outcomes)
-    shards = evaluation_folders(run)
-    if len(shards) == start.shards:  # of shards, there are such rows once the last one has finished
+    shards = evaluation_folders(run) if _has_all_shards(master.db, start) else []
+    if len(shards) == start.shards:
         results = results_of(start, shards)
         for table, rows in zip(_OF_EVALUATIONS, (results.scores, results.rates), strict=True):
             master.db.execute(f"DELETE FROM {table} WHERE run_id = ?", [start.evaluation_id])
             insert_rows(master, table, _under(start.evaluation_id, rows), outcomes)
     for sql in (_ASPECTS, _PICTURES):
         master.db.execute(sql, [run.name])
+
+
+def _has_all_shards(db: Connection, start: RunStart) -> bool:
+    """Return whether a run is not sharded, or all shards of its evaluation are loaded: each reads all others then."""
+    loaded = """SELECT count(DISTINCT shard) FROM runs
+        WHERE evaluation_id = $1 AND dataset_key = $2 AND status = 'finished'"""
+    found = db.execute(loaded, [start.evaluation_id, start.dataset_key]).fetchone()
+    return start.shards == 1 or found == (start.shards,)
 
 
 def _all_told(rows: Iterable[dict[str, Any]], end: RunEnd | None, file: Path) -> Iterator[dict[str, Any]]:
