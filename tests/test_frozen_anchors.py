@@ -171,6 +171,10 @@ def test_machines_sharing_a_bucket_share_the_anchors(tmp_path: Path, figures: Pa
     (tmp_path / "bucket" / "anchors" / "diagram" / "..x").mkdir()
     (tmp_path / "bucket" / "anchors" / "diagram" / "..x" / "y").write_bytes(b"a stranger's")
     assert judged_by("three").key == first.key and not list((tmp_path / "three").rglob("y"))
+    retire(tmp_path / "two", "diagram")
+    Remote(url, tmp_path / "two").send_folder("anchors/diagram")
+    renewed = {judged_by(machine).key for machine in ("two", "one")}
+    assert len(renewed) == 1 and first.key not in renewed
 
 
 # Choice of anchors: a share of each category, one for each reference, always the same

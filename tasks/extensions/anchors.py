@@ -1,6 +1,6 @@
 """Frozen sets of anchors in `<store>/anchors/<flow>/<set>/`, each a manifest with its pictures, byte for byte.
 
-The name of a set is its time and the hash of its manifest. The newest set counts; an empty one asks for a new choice.
+The name of a set is its time and the hash of its manifest. The newest set counts; a retired one asks for a new choice.
 """
 
 import asyncio
@@ -29,6 +29,8 @@ from tasks.records import ANCHOR, Sample
 from tasks.records.parameters import Parameters
 
 MANIFEST, PICTURES = "anchors.jsonl", "pictures"
+RETIRED = b"\n"
+"""Manifest of a set that asks for a new choice. An empty object in a bucket would mark a forgotten file."""
 SEED = "anchors 1"
 """Arbitrary constant: the same dataset must give the same anchors."""
 _HASH = 16
@@ -85,20 +87,17 @@ def anchors_of(flow: str, parameters: Parameters, samples: Callable[[], Sequence
     place = folder(Path(parameters.store), flow)
     private_folder(place)
     with alone(place):
-        newest = _newest(place)
-        if newest is None or not (newest / MANIFEST).stat().st_size:
-            newest = _freeze(place, flow, samples(), parameters.anchors, policy)
-    return _read(newest, flow, parameters)
+        chosen = _chosen(place) or _freeze(place, flow, samples(), parameters.anchors, policy)
+    return _read(chosen, flow, parameters)
 
 
 def retire(store: Path, flow: str) -> bool:
     """Let the next scheduled run of a flow choose new anchors; return whether there were any."""
     place = folder(store, flow)
-    newest = _newest(place)
-    if newest is None or not (newest / MANIFEST).stat().st_size:
+    if not _chosen(place):
         return False
     with alone(place):
-        _keep(place, _draft(place), b"")
+        _keep(place, _draft(place), RETIRED)
     return True
 
 
@@ -113,6 +112,12 @@ def _newest(place: Path) -> Path | None:
     return max(
         (path.parent for path in place.glob(f"*/{MANIFEST}") if not path.parent.name.startswith(".")), default=None
     )
+
+
+def _chosen(place: Path) -> Path | None:
+    """Return the newest set of a flow unless it is retired."""
+    newest = _newest(place)
+    return newest if newest and (newest / MANIFEST).stat().st_size > len(RETIRED) else None
 
 
 def _freeze(place: Path, flow: str, samples: Sequence[Sample], number: int, policy: Policy) -> Path:
