@@ -131,6 +131,7 @@ def test_machine_with_a_full_cache_restores_nothing(written: Path, jury_on: Mach
     assert spent(second) == spent(first) == cost + 0.25 and not (second / UNFINISHED).exists()
     assert now.run_id in {run.name for run in run_folders(first)}
     assert all(before) and only_in_history() == before
+    assert query(second, "SELECT run_id FROM runs WHERE run_id = $1", values=(FIRST,)).rows == []
 
 
 def test_machine_that_has_not_synced_reuses_no_forgotten_reply(written: Path, jury_on: Machines) -> None:

@@ -236,12 +236,16 @@ def missing(store: Path) -> list[str]:
 
 
 def only_in_history(store: Path) -> list[str]:
-    """Return the ids of the runs that a rebuilt history would lack, because their ledgers are gone; oldest first."""
+    """Return the ids of the runs that a rebuilt history would lack, because their ledgers are gone; oldest first.
+
+    A run that was removed here or on another machine is none of them.
+    """
     known: Mapping[str, int] = {}
     if (store / HISTORY).exists():
         with suppress(InputError), opened(store) as db:  # a rebuild mends a damaged file
             known = _known_runs(db)
-    return sorted(known.keys() - {run.name for run in ledger.run_folders(store)})
+    removed = ledger.folders_with(store, "ledger", ledger.REMOVED)
+    return sorted(known.keys() - {run.name for run in (*ledger.run_folders(store), *removed)})
 
 
 @contextmanager
