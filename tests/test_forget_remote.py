@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from factories import end, judgment, outcome, start, write_run
-from test_forget import FIRST, IMAGES, SECRET, hashes, places, rows, spent, write_store
+from test_forget import FIRST, IMAGES, SECOND, SECRET, hashes, places, rows, spent, write_store
 
 from flows.commands import store
 from flows.commands.pages import exchange_all
@@ -18,7 +18,7 @@ from tasks.history.forgetting import carry_out, keep_plan, make_plan
 from tasks.history.landing import land
 from tasks.history.queries import query
 from tasks.ledger.remote import Remote, local_cache
-from tasks.ledger.removals import UNFINISHED
+from tasks.ledger.removals import UNFINISHED, mark_of
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.run_files import folder, read_judgments, read_outcomes, run_folders
 
@@ -131,7 +131,10 @@ def test_machine_with_a_full_cache_restores_nothing(written: Path, jury_on: Mach
     assert spent(second) == spent(first) == cost + 0.25 and not (second / UNFINISHED).exists()
     assert now.run_id in {run.name for run in run_folders(first)}
     assert all(before) and only_in_history() == before
-    assert query(second, "SELECT run_id FROM runs WHERE run_id = $1", values=(FIRST,)).rows == []
+    remote.bucket.put({f"ledger/{SECOND}/{mark_of(9)}": b""})
+    remote.bucket.remove([f"ledger/{SECOND}/run.json"])  # another machine is about to replace the run
+    asyncio.run(fetch_replies(remote, 1e6))
+    assert {run_id for (run_id,) in query(second, "SELECT run_id FROM runs").rows} == {IMAGES, now.run_id, lost.name}
 
 
 def test_machine_that_has_not_synced_reuses_no_forgotten_reply(written: Path, jury_on: Machines) -> None:

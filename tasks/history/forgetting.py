@@ -79,6 +79,7 @@ class Plan(Record):
     flow: str
     """Flow to which the removal is limited; empty: all flows."""
     runs: dict[str, Change] = Field(default_factory=dict[str, Change])
+    """Run -> its change; without a kind, a run whose copy here was out of date."""
     pictures: tuple[str, ...] = ()
     """SHA-256 of the pictures in removed data; only those that no other data show are removed."""
 
@@ -428,7 +429,7 @@ def carry_out(store: Path, remote: Remote | None) -> None:
             remove_folder(store, f"{PAGES}/{name}")
     if remote and plan.kind:
         remote.bucket.remove([each for each in remote.bucket.sizes(PAGES) if is_store_name(each)])
-    make_anew(store, () if plan.kind else only_in_history(store))
+    make_anew(store, () if plan.kind else sorted({*only_in_history(store)} - plan.runs.keys()))
     remove_file(store, UNFINISHED)
 
 

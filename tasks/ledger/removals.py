@@ -74,7 +74,7 @@ def drop_run(store: Path, run_id: str, tombstone: bytes | None = None) -> None:
 
 
 def note_outdated(store: Path, runs: Sequence[Path]) -> None:
-    """Note that copies of runs are out of date, and their pictures, before the copies are removed.
+    """Note runs whose copies are out of date, and their pictures, before the copies are removed.
 
     The removals of another machine are then repeated here for pictures, pages and history.
     """
@@ -83,6 +83,8 @@ def note_outdated(store: Path, runs: Sequence[Path]) -> None:
     before: list[str] = noted.get("pictures", [])
     shows = {found.decode() for run in runs for line in _outcomes(run) for found in SOURCE.findall(line)}
     plan: dict[str, Any] = {"kind": "", "name": "", "flow": "", **noted, "pictures": sorted(shows.union(before))}
+    if not plan["kind"]:
+        plan["runs"] = {**plan.get("runs", {}), **{run.name: {} for run in runs}}
     write_file(store, UNFINISHED, json.dumps(plan).encode())
 
 
