@@ -171,11 +171,14 @@ def test_forgotten_run_keeps_its_cost_and_replies_that_others_reused(store: Path
 
 
 @pytest.mark.usefixtures("without_pages")
-def test_forgotten_candidate_leaves_no_trace(store: Path, jury: Any) -> None:
-    cost = spent(store)
-    assert jury("store", "forget", "--candidate", CANDIDATE, "--yes", "--store", store)[0] == 0
-    assert places(store, CANDIDATE, *hashes("s10h", "s10m")) == []
-    assert read_start(folder(store, SECOND)).revision == 1 and spent(store) == cost
+def test_forgotten_candidate_leaves_no_trace_beside_another_removal(
+    store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cost, sample = spent(store), ("store", "forget", "--sample", SECRET, "--yes", "--store", store)
+    monkeypatch.setattr("flows.commands.store._is_meant", lambda: jury(*sample)[0] == 0)
+    assert jury("store", "forget", "--candidate", CANDIDATE, "--store", store)[0] == 0
+    assert places(store, SECRET, CANDIDATE, *hashes("s10h", "s10m")) == []
+    assert read_start(folder(store, SECOND)).revision == 2 and spent(store) == cost
     assert query(store, f"SELECT candidates FROM runs WHERE run_id = '{SECOND}'").rows == [(["alpha"],)]
     assert jury("store", "forget", "--candidate", "alpha", "--flow", "diagram", "--yes", "--store", store)[0] == 0
     assert [*query(store, "SELECT run_id FROM runs").rows] == [(IMAGES,)], "a run without candidates is removed"

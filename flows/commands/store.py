@@ -10,6 +10,7 @@ from flows.commands.console import Command, say, warn
 from flows.commands.options import store_option
 from flows.commands.pages import exchange_all, renew_pages, share_pages
 from tasks.errors import InputError
+from tasks.files import alone
 from tasks.history.database import HISTORY
 from tasks.history.forgetting import (
     Kind,
@@ -56,9 +57,8 @@ def _bring_in_step(store: str, anew: bool) -> int:
     for run in returned(folder):
         drop_run(folder, run.run_id)
         print(f"run {run.run_id} was forgotten on {run.removed_at[:10]} and was here again: it is removed")
-    cleaned = plan_of(folder) is not None
+    cleaned = _finish_earlier(folder, remote)
     if cleaned:
-        finish_forgetting(folder, remote)
         print("the requested removal is complete, and the history is rebuilt")
     if not cleaned and not has_ledgers(folder):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
@@ -124,8 +124,7 @@ def forget(run: str, candidate: str, sample: str, flow: str | None, dry_run: boo
     if remote:
         exchange_all(remote)  # no data to be forgotten may be missed
         check_idle(folder)
-    if plan_of(folder) and not dry_run:
-        finish_forgetting(folder, remote)
+    if not dry_run and _finish_earlier(folder, remote):
         print("an unfinished removal from before is complete now")
     plan = make_plan(folder, *_asked(folder, run, candidate, sample, flow or ""))
     if not plan.runs:
@@ -134,16 +133,27 @@ def forget(run: str, candidate: str, sample: str, flow: str | None, dry_run: boo
     if dry_run or not (yes or _is_meant()):
         print("nothing was changed")
         return 0
-    if remote and not yes:  # while a person thought, another machine may have forgotten rows of the same runs
+    if remote and not yes:
         exchange_all(remote)
+    with alone(folder):
+        # While a person thought, somebody may have forgotten other rows of the same runs.
         plan = make_plan(folder, plan.kind, plan.name, plan.flow)
-    elsewhere = [*_in_prefect(folder, plan), *_for_people(folder, plan), *_elsewhere(store)]
-    keep_plan(folder, plan)
-    finish_forgetting(folder, remote)
+        elsewhere = [*_in_prefect(folder, plan), *_for_people(folder, plan), *_elsewhere(store)]
+        keep_plan(folder, plan)
+        finish_forgetting(folder, remote)
     print("forgotten; the ledgers keep what the removed calls cost, by month")
     for sentence in elsewhere:
         say(sentence)
     return 0
+
+
+def _finish_earlier(folder: Path, remote: Remote | None) -> bool:
+    """Complete a removal that was stopped, unless another process is at work on it; return whether it was due."""
+    if not plan_of(folder):
+        return False
+    with alone(folder):
+        finish_forgetting(folder, remote)
+    return True
 
 
 def _asked(folder: Path, run: str, candidate: str, sample: str, flow: str) -> tuple[Kind, str, str]:
