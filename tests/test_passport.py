@@ -123,6 +123,7 @@ def one(line: str) -> Item:
         (lines.TWO, '{"answer": ["Star", "box"]}', ("star", "box")),
         (lines.TWO, '{"answer": ["star", "cube"]}', None),
         (lines.TWO, '{"answer": "star"}', None),
+        (lines.TWO, '{"answer": []}', None),
         (lines.TEXT, '{"answer": " Zefofo "}', "Zefofo"),
         (lines.TEXT, '{"answer": ["Zefofo"]}', None),
     ],
