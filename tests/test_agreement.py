@@ -113,6 +113,16 @@ def test_figures_redrawn_between_two_runs_are_not_compared(store: Path, role: st
     assert (found.n, found.other_picture) == (2, 1)
 
 
+def test_checks_edited_between_two_runs_are_not_compared(store: Path) -> None:
+    for run_id, edited in ((ONE, "2"), (TWO, "3")):
+        keys = {"same": "1", "edited": edited}
+        checks = [each.model_copy(update={"asked_key": keys[each.aspect]}) for each in scored(same=0.0, edited=0.0)]
+        store_run(store, run_id, [image(flow="facts", tag="together", aspects=checks)], flow="facts")
+    land(store)
+    found = find(agreement(store, ONE, TWO), "checks", "together")
+    assert (found.n, found.other_picture) == (1, 1)
+
+
 def test_shards_of_an_evaluation_count_as_one_rater(store: Path) -> None:
     rows = figures("MHMH")
     for shard, part in enumerate((rows[:2], rows[2:]), 1):

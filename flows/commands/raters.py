@@ -80,8 +80,9 @@ def _answers_grid(each: Agreed) -> Grid:
 def _notes(found: Agreement) -> list[str]:
     """Return each reason for unpaired answers or missing numbers once, with the questions that it applies to."""
     reasons: dict[str, list[str]] = {}
+    other = "of other pictures or checks" if label_rules_of(found.a.flow).pooled else "of other pictures"
     for each in found.questions:
-        kinds = {"answered by A alone": each.only_a, "by B alone": each.only_b, "of other pictures": each.other_picture}
+        kinds = {"answered by A alone": each.only_a, "by B alone": each.only_b, other: each.other_picture}
         if words := [f"{n:,} {kind}" for kind, n in kinds.items() if n]:
             reasons.setdefault(f"not paired, {', '.join(words)}", []).append(_name(each))
         named = {"equal": each.agreement, "kappa": each.kappa, "tau-b": each.tau}

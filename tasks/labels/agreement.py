@@ -26,6 +26,10 @@ _RUN = """
     SELECT run_id FROM evaluations
     WHERE run_id = CASE $2 WHEN 'labels' THEN (SELECT any_value(of_run) FROM labels WHERE name = $1) ELSE $1 END"""
 """Evaluation that a rater is, or whose page its labels are from."""
+_ASKED = f"""
+    SELECT candidate, sample_id, part.aspect, part.asked_key
+    FROM (SELECT run_id, candidate, sample_id, unnest(aspects) AS part FROM outcomes) JOIN shard_runs USING (run_id)
+    WHERE evaluation_id = ({_RUN}) AND part.asked_key <> ''"""
 _RATINGS = """
     SELECT candidate, sample_id, question, tag, prompt_id, coalesce(array_to_string(pictures, ' '), ''), verdict, score
     FROM ratings WHERE source = $1 ORDER BY ALL"""
@@ -51,6 +55,8 @@ class Answer(NamedTuple):
     """Empty for figures, and for labels."""
     pictures: str = ""
     """Hashes of all pictures that were shown; empty for labels from a table."""
+    asked_key: str = ""
+    """Equal where the same was asked; empty: questions of one name are the same, or it is unknown."""
 
 
 class Rater(Record):
@@ -77,7 +83,7 @@ class Agreed(Record):
     """Number of answers of A for which B has none."""
     only_b: int
     other_picture: int
-    """Number of answers to different pictures of one name; they are left out of the comparison."""
+    """Number of answers about another picture, or another check, of the same name; they are left out."""
     agreement: Statistic
     """Share of equal answers; for scores, share of those at most 1 point apart."""
     kappa: Statistic
@@ -115,8 +121,10 @@ class _Met(NamedTuple):
         return self.a.prompt_id or self.b.prompt_id or self.key.sample_id
 
     @property
-    def same_picture(self) -> bool:
-        return not (self.a.pictures and self.b.pictures) or self.a.pictures == self.b.pictures
+    def same(self) -> bool:
+        """Return whether both answered the same question about the same pictures, as far as that is known."""
+        sides = (self.a.pictures, self.b.pictures), (self.a.asked_key, self.b.asked_key)
+        return all(one == other for one, other in sides if one and other)
 
 
 _NOTHING = Answer(None)
@@ -183,7 +191,7 @@ def _grouped(met: Iterable[_Met], sequence: Sequence[str], pooled: str) -> list[
 
 def _agreed(group: tuple[str, str], met: Sequence[_Met], rules: LabelRules) -> Agreed:
     both = [(each, a, b) for each in met if (a := each.a.given) is not None and (b := each.b.given) is not None]
-    same = [(each, a, b) for each, a, b in both if each.same_picture]
+    same = [(each, a, b) for each, a, b in both if each.same]
     first, second = [a for _, a, _ in same], [b for *_, b in same]
     statistics = rules.scale.concordance(first, second, [each.drawn for each, *_ in same])
     counts = Counter((rules.scale.category(a), rules.scale.category(b)) for a, b in zip(first, second, strict=True))
@@ -206,8 +214,8 @@ def _agreed(group: tuple[str, str], met: Sequence[_Met], rules: LabelRules) -> A
 def _nothing_shared(
     first: Rater, ours: Mapping[Key, Answer], second: Rater, theirs: Mapping[Key, Answer], met: Sequence[_Met]
 ) -> str:
-    if any(not each.same_picture for each in met):
-        return f"{first.name} and {second.name} judged different pictures under the same names: nothing to compare"
+    if any(not each.same for each in met):
+        return f"{first.name} and {second.name} judged different pictures or checks of one name: nothing to compare"
     sides = [
         f"{rater.name} has samples such as {listed(sorted({key.sample_id for key in keys}), 3)} "
         f"of {listed(candidates(keys) or ['a candidate it does not name'], 3)}"
@@ -252,7 +260,8 @@ def answers(store: Path, rater: Rater, judged: Sequence[Evaluation]) -> dict[Key
     found: dict[Key, list[tuple[Any, ...]]] = {}
     for candidate, sample_id, question, *rest in history.query(store, _RATINGS, values=[rater.name]).rows:
         found.setdefault(Key(candidate, sample_id, question), []).append(tuple(rest))
-    merged = {key: _merged(rules, key.question, rows) for key, rows in found.items()}
+    asked = {Key(*about): key for *about, key in history.query(store, _ASKED, values=[rater.name, rater.kind]).rows}
+    merged = {key: _merged(rules, key.question, rows, asked.get(key, "")) for key, rows in found.items()}
     derives = type(rules).overall_of is not LabelRules.overall_of and any(key.question != OVERALL for key in merged)
     if rater.kind == "evaluation" or not derives:
         return merged
@@ -260,10 +269,10 @@ def answers(store: Path, rater: Rater, judged: Sequence[Evaluation]) -> dict[Key
     return {**_overalls(rules, merged, prompts), **merged}
 
 
-def _merged(rules: LabelRules, question: str, rows: list[tuple[Any, ...]]) -> Answer:
+def _merged(rules: LabelRules, question: str, rows: list[tuple[Any, ...]], asked_key: str) -> Answer:
     tag, prompt_id, pictures, *_ = rows[0]
     given = [score if verdict is None else verdict for *_, verdict, score in rows]
-    return Answer(rules.merged_answer(question, given), tag, prompt_id, pictures)
+    return Answer(rules.merged_answer(question, given), tag, prompt_id, pictures, asked_key)
 
 
 def _overalls(rules: LabelRules, merged: Mapping[Key, Answer], prompts: Rubric) -> dict[Key, Answer]:
