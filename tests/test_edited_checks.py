@@ -14,7 +14,7 @@ from written_datasets import png
 from tasks.comparing.alarms import newest_places
 from tasks.comparing.candidate_gate import least_score, no_worse
 from tasks.comparing.comparison import NotAlike, compare, compare_candidates
-from tasks.comparing.verdict import notes
+from tasks.comparing.verdict import difference_grid, notes
 from tasks.history.landing import land
 from tasks.history.queries import query
 from tasks.protocols.checklist.prompts import asked_keys
@@ -165,6 +165,7 @@ def test_each_instrument_has_its_own_rule_for_satisfied(tmp_path: Path) -> None:
     found = compare(tmp_path, one, other, across=("instrument",))
     rows = {row.measure: (row.difference.before, row.difference.after) for row in found.rows}
     assert rows == {"score": (100, 60), "satisfied": (1, 1)} and found.equal and found.equal.value == 1
+    assert [line[1:4] for line in difference_grid(found.rows, "facts").lines][1] == ["1.00", "1.00", "0.00"]
 
 
 # Whole runs

@@ -149,14 +149,10 @@ def verdict_words(comparison: "Comparison") -> str:
 
 def where_words(comparison: "Comparison") -> str:
     """Name the dimensions or measures with a difference (p adjusted by Holm), or the one that moved most."""
-    decimals, others = protocol_of(comparison.before.flow).decimals, comparison.rows[1:]
+    flow, others = comparison.before.flow, comparison.rows[1:]
     moved = sorted((row for row in others if row.difference.change), key=lambda row: -abs(row.difference.change or 0))
     shown = [row for row in moved if row.p_holm is not None and row.p_holm < 2 * TAIL]
-    words = [
-        f"{_measure(row)} {signed(row.difference.change, decimals)} {change_interval(row.difference, decimals)}"
-        f", adjusted p {_p_sign(row.p_holm)}"
-        for row in shown or moved[:1]
-    ]
+    words = [f"{_measure(row)} {_moved(row, flow)}, adjusted p {_p_sign(row.p_holm)}" for row in shown or moved[:1]]
     if not moved:
         return "nothing moved in any dimension"
     if not shown:
@@ -166,6 +162,16 @@ def where_words(comparison: "Comparison") -> str:
 
 def _measure(row: "Row") -> str:
     return row.dimension if row.measure == "score" else f"{row.dimension} {row.measure.replace('_', ' ')}"
+
+
+def _moved(row: "Row", flow: str) -> str:
+    decimals = _decimals(row, flow)
+    return f"{signed(row.difference.change, decimals)} {change_interval(row.difference, decimals)}"
+
+
+def _decimals(row: "Row", flow: str) -> int:
+    """Return the decimals of a measure: those of the flow's scores, but two of a share between 0 and 1."""
+    return 2 if row.measure == "satisfied" else protocol_of(flow).decimals
 
 
 def in_brief(found: Difference, flow: str) -> str:
@@ -209,9 +215,8 @@ def _p_sign(p: float | None) -> str:
 
 def difference_grid(rows: "Iterable[Row]", flow: str) -> Grid:
     """Tabulate the differences: the headline, then the dimensions, each with its own number of pairs."""
-    decimals = protocol_of(flow).decimals
     header = ["", "before", "after", "change", "95% interval", "n", "up/down", "p"]
-    return Grid(header, [_line(row, decimals) for row in rows])
+    return Grid(header, [_line(row, _decimals(row, flow)) for row in rows])
 
 
 def _line(row: "Row", decimals: int) -> list[str]:
