@@ -161,7 +161,8 @@ def test_incomparable_runs_cannot_tell_and_name_the_difference(tmp_path: Path) -
 
 def test_missing_scores_few_samples_and_unfinished_runs_cannot_tell(tmp_path: Path) -> None:
     rows = outcomes("gaps", [WON] * 100)
-    missing = [each.model_copy(update={"score": None, "status": "incomplete", "overall": None}) for each in rows[:4]]
+    lacking = zip(rows, ["incomplete"] * 3 + ["no_reference"], strict=False)
+    missing = [each.model_copy(update={"score": None, "status": status, "overall": None}) for each, status in lacking]
     keep(tmp_path, BASE, [*missing, *rows[4:]], candidates=("gaps",))
     keep(tmp_path, NEW, [*outcomes("few", [WON] * 7), *outcomes("new", [WON] * 30)], candidates=("few", "new"))
     write_run(tmp_path, start(LAST, started_at="2026-11-21T12:00:00+00:00", candidates=("new",)), [judgment()], None)
@@ -170,7 +171,7 @@ def test_missing_scores_few_samples_and_unfinished_runs_cannot_tell(tmp_path: Pa
         results = {name: least_score(tmp_path, "diagram", name, 50) for name in ("gaps", "few", "new")}
     assert {found.decision for found in results.values()} == {"cannot tell"}
     assert {name: found.unsure for name, found in results.items()} == {
-        "gaps": (f"96 of 100 samples of gaps have a score in {BASE}: less than 97%",),
+        "gaps": (f"96 of 100 samples of gaps have a score in {BASE} (3 incomplete, 1 no reference): less than 97%",),
         "few": ("there are 7 to go by, and no interval below 8",),
         "new": (f"a newer run of new, {LAST}, has not finished",),
     }

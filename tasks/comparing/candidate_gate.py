@@ -169,13 +169,17 @@ def _gate(
 def _incomplete(store: Path, run: Evaluation, candidate: str) -> Iterator[str]:
     # Not by the view coverage, for which a sample with one of its questions scored is whole. Of figures, whose rows
     # have verdicts, the overall score counts; of other kinds all tags do.
-    sql = """SELECT sum(scored), sum(n), sum(coverage * n) / sum(n) FROM scores
+    sql = """SELECT sum(s.scored), sum(s.n), sum(s.coverage * s.n) / sum(s.n), any_value(c.incomplete),
+            any_value(c.no_reference), any_value(c.bad_picture)
+        FROM scores s JOIN coverage c USING (run_id, candidate)
         WHERE run_id = $1 AND candidate = $2 AND "grouping" = 'all' AND measure = 'score'
-            AND (dimension = 'overall' OR model_wins IS NULL) HAVING sum(coverage * n) < $3 * sum(n)"""
-    for scored, n, share in query(store, sql, values=(run.run_id, candidate, ENOUGH)).rows:
+            AND (dimension = 'overall' OR model_wins IS NULL) HAVING sum(s.coverage * s.n) < $3 * sum(s.n)"""
+    for scored, n, share, *lacking in query(store, sql, values=(run.run_id, candidate, ENOUGH)).rows:
+        statuses = zip(lacking, ("incomplete", "no reference", "bad picture"), strict=True)
+        why = f" ({', '.join(f'{number} {status}' for number, status in statuses if number)})" * any(lacking)
         parts = label_rules_of(run.flow).pooled
         counted = f"{share:.1%} of the {parts}" if parts else f"{scored} of {n} samples"
-        yield f"{counted} of {candidate} have a score in {run.run_id}: less than {ENOUGH:.0%}"
+        yield f"{counted} of {candidate} have a score in {run.run_id}{why}: less than {ENOUGH:.0%}"
 
 
 def _unfinished(store: Path, run: Evaluation, candidate: str) -> Iterator[str]:
