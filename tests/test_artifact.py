@@ -58,8 +58,8 @@ def test_artifact_states_dataset_judge_scores_and_cost(tmp_path: Path) -> None:
     text = markdown(summary(tmp_path, *rows, outcome("s1"), endpoint="https://judge.example/v1?key=secret"))
     assert text.startswith("# diagram: alpha\n\n**alpha scores 100.0 (no interval below 8")
     assert text.index("The page with every sample") < text.index("## Scores")
-    assert "mini, 3 samples, judged by gpt-x at judge.example, 2026-11-20 12:00 UTC" in text
-    assert "alpha: 100.0 (no interval below 8), 1/1 samples scored" in text
+    assert "3 samples of mini, judged by gpt-x at judge.example, 2026-11-20 12:00 UTC" in text
+    assert "alpha: score 100.0 (no interval below 8), 1/1 samples scored" in text
     assert "4 calls made, 0 replies taken from earlier runs" in text
     assert "4,000 tokens in (40 of them cached), 400 out" in text and "price: 1.0000" in text
     assert "secret" not in text

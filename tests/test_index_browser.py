@@ -19,7 +19,15 @@ RUNS = 1_000
 ALARM = "painter has dropped since 2026-11-18: −6.2 to 48.1 over 3 nights, from 54.3 (14 nights from 2026-11-01 on)"
 OF_ALL = ("overall", "all", "score")
 [OVERALL] = [row for row in score_rows([outcome()]) if (row.dimension, row.grouping, row.measure) == OF_ALL]
-NAMES = ("painter", "it's $(touch harmed)", HOSTILE[0], "rival")
+NAMES = ("painter", "it's $(touch harmed)", "منافس 2", "rival")
+
+FIRST_LETTER = """small => {
+    const letter = new Range();
+    letter.setStart(small.firstChild, 0);
+    letter.setEnd(small.firstChild, 1);
+    return letter.getBoundingClientRect().left - small.getBoundingClientRect().left;
+}"""
+"""Distance of the first letter from the left."""
 
 
 def line(number: int) -> Line:
@@ -131,6 +139,8 @@ def test_dates_link_to_evaluations_and_cards_to_samples(opened: Opened) -> None:
     assert opened.page.get_attribute(".worst a >> nth=0", "href") == f"{link}s1&candidate=painter"
     assert "Human wins: Conclusion: the arrows are missing" in newest
     assert opened.page.evaluate("document.querySelector('.wide').scrollWidth") <= opened.page.evaluate("innerWidth")
+    dates = opened.page.eval_on_selector_all(".dots span > small", f"all => all.map({FIRST_LETTER})")
+    assert dates == [0, 0], "a name from right to left leaves the order of its date"
     opened.page.set_viewport_size({"width": 390, "height": 900})
     lines = opened.page.eval_on_selector_all(".dots strong", "all => all.map(one => one.parentElement.offsetHeight)")
     assert max(lines) < 60, "a long name leaves room for the scores"

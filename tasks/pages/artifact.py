@@ -13,7 +13,7 @@ from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_pic
 from tasks.presentation.wording import NOT_COVERED, coverage_words, judge_words, score_with_interval
 from tasks.protocols.display import Display
 from tasks.records import DimensionOutcome, Outcome
-from tasks.text import bounded
+from tasks.text import bounded, number_of
 
 MOST_LINES = 20
 """Most candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
@@ -58,10 +58,11 @@ def _heading(summary: Summary, alarms: Sequence[str]) -> list[str]:
 
 def _facts(summary: Summary) -> list[str]:
     start, found = summary.start, summary.display.headline(summary.scores)
-    about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.judge, start.endpoint)}"
+    judge = judge_words(start.judge, start.endpoint)
+    about = f"{number_of(start.samples, 'sample')} of {start.dataset}, judged by {judge}"
     began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
     words = [(each.name[:NAME], score_with_interval(each.score), coverage_words(each.score)) for each in found]
-    scored = [f"{name}: {score}, {covered} {summary.display.counted} scored" for name, score, covered in words]
+    scored = [f"{name}: score {score}, {covered} {summary.display.counted} scored" for name, score, covered in words]
     limits = summary.end.limits.in_words() if summary.end and summary.end.limits else ""
     beside = [*defect_lines(summary), *status_lines(summary.controls), *cost_lines(summary), limits]
     reused = "" if summary.stopped else summary.unmeasured

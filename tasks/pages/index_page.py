@@ -120,7 +120,7 @@ def _card(card: Card, pages: Collection[str], pictures: Mapping[str, str]) -> di
         "flow": newest.flow,
         "page": page,
         "when": f"{newest.started_at:%Y-%m-%d %H:%M} UTC",
-        "about": f"{one_line(newest.dataset, LONGEST_NAME)}, {judged:,} {display.counted}",
+        "about": f"{judged:,} {display.counted} of {one_line(newest.dataset, LONGEST_NAME)}",
         "is_red": "RED" in newest.status,
         "verdicts": [
             tag + rank_candidates(display, [place.line.score for place in its if place.line.score])

@@ -19,7 +19,7 @@ from tasks.pages.page import BESIDE, SITE_STYLE, WITHIN, embedded, fitted, piece
 from tasks.pages.page_names import FOLDER, page_name, since_name
 from tasks.pages.report_data import Evaluation
 from tasks.presentation import wording
-from tasks.text import number_words
+from tasks.text import number_of, number_words
 
 LEFT_OUT = "Pictures are left out of this page (--no-pictures)."
 
@@ -137,6 +137,7 @@ _HELPERS: dict[str, object] = {
     "status_words": facts.status_words,
     "summary": run_summary,
     "compared": verdicts,
+    "number_of": number_of,
     "number_words": number_words,
     "quote": partial(quote, safe=""),
     "breaks": breaks,
