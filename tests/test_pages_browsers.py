@@ -127,7 +127,7 @@ def test_run_page_and_samples_work_by_keyboard(either: Any, pages: dict[str, Pat
     assert visit.count(".pictures.large") == 1
     visit.press("Escape")
     assert visit.count(".pictures.large") == 0 and visit.has_focus(".pictures button")
-    visit.press("j")
+    visit.press("J")
     assert visit.evaluate(f"{focused} !== {SAMPLE!r} && document.activeElement.matches('.card')")
     visit.press("Escape", "/", *"s2")
     assert visit.text("output") == "1 of 12 samples, lowest first"
@@ -169,7 +169,7 @@ def test_pictures_zoom_and_pan_by_keyboard(either: Any, pages: dict[str, Path]) 
     assert after[0] == after[1] and float(after[0][1][:-2]) < float(before[0][1][:-2])
     visit.press("Escape")
     assert visit.count(".zoomed") == 0 and visit.has_focus("#pictures button")
-    visit.press("z", "1")
+    visit.press("Z", "1")
     assert visit.count(".zoomed") == 0 and visit.text("#progress") == "1 of 4 answered"
     visit.press("m", *"why", "Escape", "u")
     assert visit.text("#progress") == "0 of 4 answered"

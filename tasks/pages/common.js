@@ -7,6 +7,12 @@ function make(tag, properties, ...children) {
   return element;
 }
 
+// Keys are the same with Caps Lock
+
+function keyOf({ key }) {
+  return key.length === 1 ? key.toLowerCase() : key;
+}
+
 // Copying: the code beside a button
 
 async function copy(button) {

@@ -293,8 +293,8 @@ function pressed(event) {
   const number = isNumber(event.key) && document.querySelector(".now [type=number]");
   if (number) return number.focus(), number.select(); // it gets the digit
   if (event.repeat && !/^Arrow|^[+-]$/.test(event.key)) return; // a key held down would answer items that nobody has seen
-  const chosen = question.choices.find((one) => one.key === event.key);
-  const act = chosen ? () => give(question.question, chosen.value) : MOVES[event.key];
+  const chosen = question.choices.find((one) => one.key === keyOf(event));
+  const act = chosen ? () => give(question.question, chosen.value) : MOVES[keyOf(event)];
   if (!act || (!scale && ["ArrowUp", "ArrowDown"].includes(event.key))) return;
   event.preventDefault();
   act();

@@ -241,9 +241,9 @@ function leave() {
 addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
     leave();
-  } else if (KEYS[event.key] && !event.target.closest("input, select, [tabindex='0']") && !event.ctrlKey && !event.metaKey && !event.altKey) {
+  } else if (KEYS[keyOf(event)] && !event.target.closest("input, select, [tabindex='0']") && !event.ctrlKey && !event.metaKey && !event.altKey) {
     event.preventDefault();
-    KEYS[event.key]();
+    KEYS[keyOf(event)]();
   }
 });
 
