@@ -241,7 +241,7 @@ def test_restarted_baseline_ends_the_drop_and_begins_with_the_next_night(
 ) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     _, out, _ = jury("status")
-    assert "alarm      diagram: alpha has dropped since 2026-09-15: −50.0 to 25.0 over 1 night" in out
+    assert "alarm      diagram on mini: alpha has dropped since 2026-09-15: −50.0 to 25.0 over 1 night" in out
     assert "last measured 2026-09-15" in out
     code, out, _ = jury("alarms", "restart", "diagram")
     assert code == 0 and "1 open alarm ended: alpha has dropped since 2026-09-15" in out
@@ -266,10 +266,13 @@ def test_restart_of_unknown_candidate_lists_those_with_a_baseline(
     tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nights(tmp_path / "store", 1, 2)
+    nights(tmp_path / "store", 3, dataset="other", dataset_key="e" * 64)
     land(tmp_path / "store")
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     _, out, _ = jury("status")
-    assert "baseline   diagram, alpha: the baseline has 2 of 14 nights\n" in out and "\nalarm " not in out
+    for dataset, count in (("mini", 2), ("other", 1)):
+        assert f"baseline   diagram on {dataset}, alpha: the baseline has {count} of 14 nights\n" in out
+    assert "\nalarm " not in out
     code, _, err = jury("alarms", "restart", "diagram", "--candidate", "gamma")
     assert code == 2 and "'gamma' has no baseline in diagram; those that have: alpha" in err
     code, _, err = jury("alarms", "restart", "plot")

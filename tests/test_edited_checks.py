@@ -118,7 +118,7 @@ def test_edited_check_leaves_the_series_of_the_others_unbroken(tmp_path: Path) -
     found = query_nights(tmp_path, "phase, night, baseline_score, change, left_out, alarm")
     assert found[-1] == ("watched", 15, 100, pytest.approx(-500 / 9), 10, 15)
     assert {row[:2] + row[4:5] for row in found[:-1]} == {("baseline", n, 10) for n in range(1, BASELINE + 1)}
-    [(_, place)] = newest_places(tmp_path)
+    [(_, _, place)] = newest_places(tmp_path)
     assert place.words("facts").endswith("; 10 checks that other nights lack are left out")
     [*_, point] = page_trend(tmp_path, last, "together")
     assert (point.break_reason, point.edited, point.dropped) == (None, True, True)

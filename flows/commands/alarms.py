@@ -15,7 +15,7 @@ from tasks.history.queries import held_open
 from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.side_records import ALARMS, restart_baseline
 from tasks.records.parameters import FLOWS
-from tasks.text import listed, number_of
+from tasks.text import listed, number_of, one_line
 
 
 @click.command(cls=Command)
@@ -89,9 +89,11 @@ def alarm_lines(store: Path) -> list[str]:
     lines: list[str] = []
     with suppress(InputError), held_open(store):
         for alarm in (each for each in alarms(store) if each.is_open):
-            lines.append(f"alarm      {alarm.flow}: {alarm.short}; last measured {alarm.last_at:%Y-%m-%d}")
+            last = f"last measured {alarm.last_at:%Y-%m-%d}"
+            lines.append(f"alarm      {alarm.flow} on {one_line(alarm.dataset)}: {alarm.short}; {last}")
         for moved in moved_judges(store):
             last = f"last measured {moved.last_at:%Y-%m-%d}"
             lines.append(f"alarm      {moved.flow}: {moved.short}; {last}; {moved.cure}")
-        lines += [f"baseline   {flow}, {place.words(flow)}" for flow, place in newest_places(store)]
+        for flow, dataset, place in newest_places(store):
+            lines.append(f"baseline   {flow} on {one_line(dataset)}, {place.words(flow)}")
     return lines

@@ -303,15 +303,16 @@ _VERSIONS = """
           AND j.reused_from = '' AND j.judge_answered <> ''
     ORDER BY version"""
 _PLACES = """
-    SELECT n.flow, n.candidate, n.phase, n.night, (
+    SELECT n.flow, e.dataset, n.candidate, n.phase, n.night, (
                SELECT count(*) FROM nights b
                WHERE (b.baseline, b.candidate) = (n.baseline, n.candidate) AND b.phase = 'baseline'
                      AND b.night <= n.night
            ), n.scored, n.baseline_score, n.change, n.cusum, n.cusum_limit, n.left_out
-    FROM nights n"""
+    FROM nights n JOIN evaluations e USING (run_id)"""
 _NEWEST = """
-    QUALIFY row_number() OVER (PARTITION BY n.flow, n.candidate ORDER BY n.started_at DESC) = 1
-    ORDER BY n.flow, n.candidate"""
+    QUALIFY row_number() OVER (PARTITION BY n.flow, n.candidate, n.series_key ORDER BY n.started_at DESC) = 1
+            AND n.started_at > max(n.started_at) OVER (PARTITION BY n.flow, n.candidate) - INTERVAL 8 DAY
+    ORDER BY n.flow, n.candidate, e.dataset"""
 _OF_SERIES = f"""
     SELECT {", ".join(f"a.{name}" for name in _COLUMNS)} FROM alarms a
     JOIN evaluations e USING (flow, series_key, protocol_key)
@@ -333,9 +334,9 @@ def _with_versions(store: Path, alarm: Alarm) -> Alarm:
     return alarm._replace(judge_versions=listed(new) if before and new else "")
 
 
-def newest_places(store: Path) -> list[tuple[str, Place]]:
-    """Return each flow with the state of each of its candidates after the newest night."""
-    return [(flow, Place(*row)) for flow, *row in query(store, f"{_PLACES} {_NEWEST}").rows]
+def newest_places(store: Path) -> list[tuple[str, str, Place]]:
+    """Return flow, dataset and state of each candidate after the newest night on it, of nights up to a week apart."""
+    return [(flow, dataset, Place(*row)) for flow, dataset, *row in query(store, f"{_PLACES} {_NEWEST}").rows]
 
 
 def candidates_watched(store: Path, flow: str) -> list[str]:
@@ -348,7 +349,7 @@ def candidates_watched(store: Path, flow: str) -> list[str]:
 def watched(store: Path, run_id: str) -> Watched:
     """Return the state of the candidates after the night of an evaluation that is in the history."""
     rows = query(store, f"{_PLACES} WHERE n.run_id = $1 ORDER BY n.candidate", values=(run_id,)).rows
-    places = [Place(*row) for _, *row in rows]
+    places = [Place(*row) for _, _, *row in rows]
     found = [Alarm(*row) for row in query(store, _OF_SERIES, values=(run_id,)).rows]
     causes = {each.candidate: {"moved": each.moved, "attribution": each.words} for each in attributions(store, run_id)}
     seen = [_with_versions(store, each._replace(**causes.get(each.candidate, {}))) for each in found]
