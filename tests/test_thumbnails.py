@@ -126,13 +126,14 @@ def test_background_process_runs_no_program_of_the_working_folder(tmp_path: Path
 
 
 def test_few_pictures_need_no_background_process(tmp_path: Path):
-    pictures = draw_many(FEW)
+    other, *pictures = draw_many(FEW + 1)
+    Thumbnails(tmp_path).put_by(sha256(other), other)  # by another run
     with Thumbnails(tmp_path) as thumbnails:
         for data in pictures:
             prepare(data, POLICY, thumbnails)
         assert thumbnails._process is None
         thumbnails.finish_few()
-    assert waiting(tmp_path) == []
+    assert waiting(tmp_path) == [sha256(other)]
     assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
 
 

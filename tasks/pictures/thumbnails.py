@@ -105,7 +105,7 @@ class Thumbnails:
                 raise InputError(f"{folder}: refused: it is a link; nothing behind it is changed")
         self._store = store
         self._lock = threading.Lock()
-        self._put_by = 0
+        self._few: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -128,14 +128,17 @@ class Thumbnails:
             return
         write_file(self._store, f"{WAITING}/{sha256}", data)
         with self._lock:
-            self._put_by += 1
-            if self._put_by > FEW and not self._process:
+            if self._process:
+                return
+            self._few.append(sha256)
+            if len(self._few) > FEW:
                 self._process = _started(self._store)
 
     def finish_few(self) -> None:
-        """Make the outstanding thumbnails here, if there were too few for a process."""
-        if self._put_by and not self._process:
-            make_waiting(self._store)
+        """Make the run's outstanding thumbnails here, if they are too few for a process."""
+        if not self._process:
+            for sha256 in self._few:
+                made(self._store, sha256)
 
 
 def _started(store: Path) -> subprocess.Popen[bytes]:
