@@ -91,8 +91,9 @@ def test_artifact_of_a_run_without_outcomes_says_unfinished(tmp_path: Path) -> N
 
 def test_chart_and_thumbnails_are_embedded_pictures_that_decode(tmp_path: Path) -> None:
     lost = outcome("s1", "HGHG", "Human", tier_path="tier 1: faithfulness Human, readability Human")
+    words = f"Faithfulness of Human: {'fine ' * 99}; Faithfulness of Model: fine; Conclusion: An arrow is reversed."
     keep_thumbnails(tmp_path, [lost])
-    text = markdown(summary(tmp_path, judgment("s1", verdict="Human", reasoning="An arrow is reversed."), lost))
+    text = markdown(summary(tmp_path, judgment("s1", verdict="Human", reasoning=words), lost))
     found = [(title, kind, image.format) for title, kind, _, image in pictures(text)]
     assert found == [("Human", "jpeg", "JPEG"), ("Model", "jpeg", "JPEG"), ("Scores", "svg+xml", "PNG")], (
         "pictures come first"

@@ -5,7 +5,8 @@ import time
 import pytest
 
 from tasks.history.queries import Table
-from tasks.pages.cards import Card, Context, Question, Reason, cards, reasons_by_question, split, text_limit
+from tasks.pages.cards import Card, Context, Question, Reason, cards, reasons_by_question, text_limit
+from tasks.presentation.wording import reasoning_parts
 from tasks.protocols import display_of
 
 
@@ -23,14 +24,14 @@ from tasks.protocols import display_of
     ],
 )  # fmt: skip
 def test_structured_reasoning_is_split_and_other_text_stays_whole(text: str, parts: list[str] | None) -> None:
-    found = split(text)
+    found = reasoning_parts(text)
     assert found == (list(zip(["Human", "Model", "Conclusion"], parts, strict=True)) if parts else [("", text)])
 
 
 @pytest.mark.parametrize("text", [" " * 50_000, "a" * 50_000, "* " * 25_000, "Model of " * 6_000, "of Human:" * 6_000])
 def test_splitting_hostile_text_takes_linear_time(text: str) -> None:
     began = time.process_time()
-    assert split(text) == [("", text)]
+    assert reasoning_parts(text) == [("", text)]
     assert time.process_time() - began < 5
 
 

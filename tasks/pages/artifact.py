@@ -10,7 +10,7 @@ from tasks.judging.results import LowSample, red_words, status_lines
 from tasks.pages.page_names import is_address, page_of, where
 from tasks.pages.run_summary import Summary, cost_lines, defect_lines, failure_lines, verdict_of
 from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
-from tasks.presentation.wording import NOT_COVERED, coverage_words, judge_words, score_with_interval
+from tasks.presentation.wording import NOT_COVERED, coverage_words, judge_words, reasoning_parts, score_with_interval
 from tasks.protocols.display import Display
 from tasks.records import DimensionOutcome, Outcome
 from tasks.text import bounded, number_of
@@ -116,10 +116,14 @@ def _sample(summary: Summary, sample: LowSample, kept: Mapping[str, bytes]) -> l
 
 
 def _answers(display: Display[Any], sample: LowSample) -> list[list[str]]:
-    """Return question, answer and reason of each aspect or check, the wrong checks first; else of each dimension."""
+    """Return question, answer and reason of each aspect or check, the wrong checks first; else of each dimension.
+
+    Of a reason in three parts there is room for the conclusion.
+    """
     outcome = sample.outcome
     if not outcome.aspects:
-        return [[each.dimension, _verdict(each), sample.reasons.get(each.dimension, "")] for each in outcome.dimensions]
+        reasons = {name: reasoning_parts(text)[-1][1] for name, text in sample.reasons.items()}
+        return [[each.dimension, _verdict(each), reasons.get(each.dimension, "")] for each in outcome.dimensions]
     aspects = sorted(outcome.aspects, key=lambda one: one.score if one.question and one.score is not None else math.inf)
     return [[each.question or each.aspect, display.aspect_words(each.score), each.explanation] for each in aspects]
 

@@ -4,7 +4,6 @@ The page holds them as JSON, and `report.js` uses these names.
 """
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast, get_args
@@ -14,6 +13,7 @@ from pydantic import Field
 
 from tasks.history.queries import Table, as_json_rows
 from tasks.pages.page import as_json, fair_share
+from tasks.presentation.wording import reasoning_parts
 from tasks.protocols.display import Display, labels_of
 from tasks.protocols.protocol import NOT_ASKED
 from tasks.records import JudgmentStatus, Record
@@ -226,11 +226,6 @@ def _notes(row: Mapping[str, Any]) -> Iterable[str]:
 
 # Replies of the judge
 
-_HEADS = re.compile(
-    r"[\s;*_]{0,8}(?:\b[A-Za-z]+ of (?:the )?(Human|Model)|\b(Conclusion))\b[\s*_]*:[\s*_]*", re.IGNORECASE
-)
-_WANTED = ["Human", "Model", "Conclusion"]
-
 
 def text_limit(reasons: Rows, samples: Table, budget: int) -> int:
     """Return the bytes that each reply, caption and explanation may have: all of them stay within the budget."""
@@ -274,7 +269,7 @@ def _verdict(row: Mapping[str, Any]) -> str:
 def _parts(words: str, limit: int) -> tuple[tuple[str, str], ...]:
     """Return the parts of a reasoning, together within the limit: a long part must not cost the conclusion."""
     is_short = limit < CONCLUSION_ALONE and len(words.encode("utf-8", "replace")) > limit
-    parts = split(words)[-1 if is_short else 0 :]
+    parts = reasoning_parts(words)[-1 if is_short else 0 :]
     share = fair_share([len(text.encode("utf-8", "replace")) for _, text in parts], limit)
     return tuple((heading, cut(text, share)) for heading, text in parts)
 
@@ -290,18 +285,6 @@ def _seen(seen: Mapping[str, Any] | None) -> str:
     ]
     relation = {True: ["the relation holds"], False: ["the relation does not hold"]}.get(seen["relation_holds"], [])
     return ", ".join([*objects, *relation])
-
-
-def split(text: str) -> list[tuple[str, str]]:
-    """Return (heading, text) of the three parts, or the whole text under no heading if it has other parts."""
-    heads = list(_HEADS.finditer(text))
-    found = [(head[1] or head[2]).capitalize() for head in heads]
-    # A conclusion may name either side again, so all text after the first three heads belongs to it.
-    if found[:3] != _WANTED or text[: heads[0].start()].strip():
-        return [("", text)]
-    begins = [head.end() for head in heads[:3]]
-    ends = [heads[1].start(), heads[2].start(), len(text)]
-    return [(name, text[begin:end].strip()) for name, begin, end in zip(_WANTED, begins, ends, strict=True)]
 
 
 def cut(text: str, limit: int) -> str:

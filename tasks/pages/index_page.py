@@ -13,7 +13,6 @@ from markupsafe import Markup
 from tasks.comparing.verdict import in_brief, rank_candidates
 from tasks.errors import InputError
 from tasks.judging.results import TRUST
-from tasks.pages.cards import split
 from tasks.pages.index_data import Card, Index, Line, Place
 from tasks.pages.page import SITE_STYLE, embedded, rendered, stamp, thumbnails
 from tasks.pages.page_names import page_name
@@ -21,7 +20,7 @@ from tasks.pages.queries import corrected_words, people_in_brief
 from tasks.pages.report_page import leaves_out_pictures
 from tasks.pages.unfinished import LONGEST_NAME, unfinished_part
 from tasks.presentation import wording
-from tasks.presentation.wording import coverage_words, interval_words, score_words
+from tasks.presentation.wording import coverage_words, interval_words, reasoning_parts, score_words
 from tasks.protocols import display_of, protocol_of
 from tasks.text import listed, number_of, number_words, one_line
 
@@ -174,7 +173,7 @@ def _worst(row: Mapping[str, Any], page: str, several: bool, pictures: Mapping[s
     wins = f"{row['overall']} wins: " if row["overall"] in ("Model", "Human") else ""
     return {
         "name": sample_id + f" of {candidate}" * several,
-        "words": one_line(wins + split(row["words"])[-1][1], LONGEST_REASON),
+        "words": one_line(wins + reasoning_parts(row["words"])[-1][1], LONGEST_REASON),
         "href": f"{page}#sample={quote(sample_id[:LONGEST_REASON], safe='')}{of}" if page else "",
         "picture": pictures.get(row["picture"], ""),
     }

@@ -1,5 +1,6 @@
 """Numbers and strangers' texts in words, the same on the terminal, in charts and in the Prefect UI."""
 
+import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -131,3 +132,21 @@ def judge_words(model: str, endpoint: str) -> str:
 def judge_notes(endpoint: str) -> list[str]:
     """Return the notes on all scores and on those of the embedded judge, which has an address of its own."""
     return [NOT_COVERED, *[PIXELS] * (endpoint == EMBEDDED)]
+
+
+_HEADS = re.compile(
+    r"[\s;*_]{0,8}(?:\b[A-Za-z]+ of (?:the )?(Human|Model)|\b(Conclusion))\b[\s*_]*:[\s*_]*", re.IGNORECASE
+)
+_WANTED = ["Human", "Model", "Conclusion"]
+
+
+def reasoning_parts(text: str) -> list[tuple[str, str]]:
+    """Return (heading, text) of the three parts, or the whole text under no heading if it has other parts."""
+    heads = list(_HEADS.finditer(text))
+    found = [(head[1] or head[2]).capitalize() for head in heads]
+    # A conclusion may name either side again, so all text after the first three heads belongs to it.
+    if found[:3] != _WANTED or text[: heads[0].start()].strip():
+        return [("", text)]
+    begins = [head.end() for head in heads[:3]]
+    ends = [heads[1].start(), heads[2].start(), len(text)]
+    return [(name, text[begin:end].strip()) for name, begin, end in zip(_WANTED, begins, ends, strict=True)]
