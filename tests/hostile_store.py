@@ -92,7 +92,7 @@ def _read(_store: Path, _run: Evaluation, rubric: Rubric, drawn: Collection[Draw
 def write_pages(store: Path) -> dict[str, Path]:
     """Write a page of every kind; pages of the store are inside it."""
     at = ["--store", str(store)]
-    later, counting = renew(store, [LATER, COUNTING]).pages
+    counting, later = renew(store, [LATER, COUNTING]).pages
     assert main(["compare", EARLIER, LATER, *at]) == 0
     with (
         patch("tasks.labels.labeling.read_inputs", _read),

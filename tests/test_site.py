@@ -360,8 +360,9 @@ def test_comparisons_with_the_previous_run_are_kept_for_newest_evaluations(
     land(tmp_path)
     assert jury("compare", *runs, "--store", tmp_path)[0] == 0
     [asked] = (tmp_path / "pages").glob("compare-*")
-    site.renew(tmp_path, runs[1:])
-    assert [file.name for file in (tmp_path / "pages").glob("since-*")] == [since_name(runs[1], "alpha")]
+    site.renew(tmp_path, runs[::-1])
+    [since] = (tmp_path / "pages").glob("since-*")
+    assert since.name == since_name(runs[1], "alpha") and f'<a href="{page_name(runs[0])}">' in since.read_text()
     runs.append(write_small_run(tmp_path, 2))
     land(tmp_path)
     for made in (runs[2:], runs[:1]):

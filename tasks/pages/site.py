@@ -71,10 +71,12 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool | None =
         OSError: a page cannot be written.
         TimeoutError: other processes made the index all the time.
     """
+    asked = {*run_ids}
     with held_open(store):
         newest = {one.run_id: one.is_newest for one in _listed(store)}
         private_folder(folder_of(store))
-        wanted = [run_id for run_id in dict.fromkeys(run_ids) if run_id in newest]
+        # The oldest first: the comparison of an evaluation links to the page of the one before it.
+        wanted = [run_id for run_id in reversed(newest) if run_id in asked]
         made = [_write(store, run_id, with_pictures, newest[run_id]) for run_id in wanted]
     _remove_comparisons(store, [run_id for run_id, is_newest in newest.items() if is_newest])
     with alone(folder_of(store), LOCK_SECONDS):
