@@ -19,7 +19,7 @@ from written_history import SCRIPT, keep_thumbnails, pair
 
 from tasks.comparing.comparison import Change, Comparison, compare, compare_candidates
 from tasks.history.landing import land
-from tasks.history.queries import held_open, last_comparable, last_runs, query, shared_replies
+from tasks.history.queries import held_open, last_comparable, query, shared_replies
 from tasks.ledger.removals import remove_old
 from tasks.pages.artifact import markdown
 from tasks.pages.comparison_page import comparison_page, write_comparison
@@ -240,19 +240,15 @@ def test_runs_of_two_flows_are_not_compared(planned: Path) -> None:
         compare(planned, ONCE, COUNTED[1])
 
 
-def test_last_runs_exclude_those_that_reused_every_reply(store: Path) -> None:
+def test_run_alone_is_compared_with_the_one_before(store: Path, jury: Any) -> None:
     keep(store, "20261121T120000-diagram-0000cc", figures(*[WON] * 9), calls=0)
     keep(store, "20261122T120000-plot-0000dd", figures(*[WON] * 9))
-    keep(store, "20261123T120000-diagram-0000ee", figures(*[WON] * 9, candidate="beta"), candidates=("beta",))
+    keep(store, "20261123T120000-diagram-0000ee", figures(*[WON] * 9))
     land(store)
-    assert last_runs(store, "diagram", 2) == (AFTER, "20261123T120000-diagram-0000ee")
-    assert last_runs(store, "diagram", 3)[0] == BEFORE
-    assert last_runs(store, "diagram", 2, "alpha") == (BEFORE, AFTER)
-    words = "holds 1 finished plot run with own replies; `jury run plot --reuse-hours 0`, with the options"
-    with pytest.raises(ValueError, match=words):
-        last_runs(store, "plot", 2)
-    with pytest.raises(ValueError, match="3 finished diagram runs with own replies"):
-        last_runs(store, "diagram", 4)
+    for given, before in ((["--flow", "diagram"], AFTER), ([AFTER], BEFORE)):
+        assert f"run {before}\n" in jury("compare", *given, "--store", store)[1]
+    code, _, err = jury("compare", "--flow", "plot", "--store", store)
+    assert code == 2 and "no run before 20261122T120000-plot-0000dd compares: none has its dataset, protocol" in err
 
 
 # The command
@@ -307,7 +303,7 @@ def test_decision_is_printed_with_what_would_have_shown(
     keep(tmp_path, BEFORE, figures(*[WON, LOST] * 20))
     keep(tmp_path, AFTER, figures(*later * 20))
     land(tmp_path)
-    code, out, _ = jury("compare", "--last", 2, "--flow", "diagram", "--store", tmp_path)
+    code, out, _ = jury("compare", "--store", tmp_path)
     assert code == 0 and all(each in out for each in words)
 
 
@@ -396,10 +392,7 @@ def test_comparison_page_escapes_names(planned: Path, jury: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "name two candidates"), (["a"], "name two candidates"), (["a", "b", "c"], "name two candidates"),
-        (["--last", 2], "--last takes --flow"),
-        (["--last", 0, "--flow", "diagram"], "--last 0: it takes at least 2 runs"),
-        (["--last", 2, "--flow", "diagram", "a"], "--last takes --flow FLOW and no runs"),
+        (["a"], "holds no history yet"), (["a", "b", "c"], "name two candidates"),
         (["a", "b", *["--candidate", "x"] * 3], "--candidate is given 3 times"), (["a", "b"], "holds no history yet"),
     ],
 )  # fmt: skip

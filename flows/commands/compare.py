@@ -12,7 +12,7 @@ from tasks.comparing.candidate_gate import least_score, markdown, no_worse
 from tasks.comparing.comparison import Comparison, compare
 from tasks.comparing.verdict import difference_grid, notes, outcome_words, side_words
 from tasks.errors import InputError
-from tasks.history.queries import held_open, last_runs, runs_of_candidates
+from tasks.history.queries import choose, held_open, last_comparable, runs_of_candidates
 from tasks.ledger.remote import local_cache
 from tasks.pages.page_names import where
 from tasks.presentation.tables import console, grid_table
@@ -28,7 +28,7 @@ TWO = 2
     nargs=-1,
     metavar="[RUN|CANDIDATE]...",
     help="Two candidates, compared in each flow that has both; or two runs by the beginnings of their ids, the earlier "
-    "one first; or one run, with --candidate twice.",
+    "one first; or one, by default the newest: with the last comparable run before it, or with --candidate twice.",
 )
 @click.option(
     "--across",
@@ -37,28 +37,26 @@ TWO = 2
     help="A difference that is meant: dataset, or an item of the protocol, such as model; repeatable.",
 )
 @click.option("--candidate", multiple=True, metavar="NAME", help="Candidate of both runs; given twice, one of each.")
-@click.option("--last", type=int, metavar="N", help="The first and the last of N runs of --flow.")
-@click.option("--flow", type=click.Choice(FLOWS), metavar="FLOW", help="Flow of the last runs, or of the candidates.")
+@click.option("--flow", type=click.Choice(FLOWS), metavar="FLOW", help="Flow of the newest run, or of the candidates.")
 @json_option("Print everything as JSON; of two candidates an array.")
 @store_option
 def compare_runs(
     runs: Sequence[str],
     across: Sequence[str],
     candidate: Sequence[str],
-    last: int | None,
     flow: str | None,
     as_json: bool,
     store: str,
 ) -> int:
-    """Print the comparison of two runs, of two candidates, or of the ends of a flow's last runs."""
+    """Print the comparison of two runs, of two candidates, or of a run with the one before it."""
     folder = local_cache(store)
     if len(candidate) > TWO:
         raise InputError(f"--candidate is given {len(candidate)} times; allowed are one (for both runs) and two")
     names = (candidate[0], candidate[-1]) if candidate else ("", "")
-    by_name = len(runs) == TWO and last is None and not candidate
+    by_name = len(runs) == TWO and not candidate
     pairs = runs_of_candidates(folder, runs[0], runs[1], flow or "") if by_name else []
     names = (runs[0], runs[1]) if pairs else names
-    meant = pairs or [_meant(folder, runs, names, last, flow or "")]
+    meant = pairs or [_meant(folder, runs, names, flow or "")]
     with held_open(folder):
         found = [compare(folder, before, after, names, across) for before, after in meant]
         if as_json:
@@ -83,21 +81,24 @@ def _write_page(store: Path, found: Comparison) -> None:
         warn(f"{error}; the comparison is no page beside the store's others")
 
 
-def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], last: int | None, flow: str) -> tuple[str, str]:
+def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], flow: str) -> tuple[str, str]:
     """Return ids, or beginnings of ids, of the runs before and after."""
-    if last is not None:
-        if runs or not flow:
-            raise InputError("--last takes --flow FLOW and no runs: jury compare --last 2 --flow diagram")
-        return last_runs(store, flow, last, names[1])
-    if len(runs) == 1 and names[0] != names[1]:
-        return runs[0], runs[0]
-    if len(runs) != TWO:
+    if len(runs) > TWO:
         raise InputError(
-            "name two candidates (jury compare A B), two runs (jury compare RUN_A RUN_B), one run with two candidates "
-            "(jury compare RUN --candidate A --candidate B), or the last runs of a flow (jury compare --last 2 --flow "
-            "diagram)"
+            "name two candidates (jury compare A B), two runs (jury compare RUN_A RUN_B), or one run (jury compare RUN)"
         )
-    return runs[0], runs[1]
+    if len(runs) == TWO:
+        return runs[0], runs[1]
+    after = choose(store, "".join(runs), flow)
+    if names[0] != names[1]:
+        return after, after
+    before, _ = last_comparable(store, after)
+    if not before:
+        raise InputError(
+            f"no run before {after} compares: none has its dataset, protocol and candidate, and replies of its own; "
+            "name two runs"
+        )
+    return before, after
 
 
 def _print(found: Comparison) -> None:

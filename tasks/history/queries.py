@@ -391,37 +391,6 @@ def choose(store: Path, run: str = "", flow: str = "") -> str:
     return str(found[0][0])
 
 
-def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[str, str]:
-    """Return the ids of the oldest and the newest of a flow's last evaluations.
-
-    Evaluations that measured nothing, or stopped at their budget, do not count.
-
-    Args:
-        last: number of evaluations; 2 gives the newest and the one before it.
-        candidate: count only evaluations of this candidate; empty: all.
-
-    Raises:
-        InputError: there are fewer evaluations, or `last` is below 2.
-    """
-    if last < 2:
-        raise InputError(f"--last {last}: it takes at least 2 runs to compare")
-    found = query(
-        store,
-        """SELECT run_id FROM evaluations WHERE flow = $1 AND measured
-           AND ($2 = '' OR list_contains(candidates, $2)) ORDER BY started_at DESC, run_id DESC LIMIT $3""",
-        values=(flow, candidate, last),
-    )
-    ids = [str(run_id) for (run_id,) in found.rows]
-    if len(ids) < last:
-        of = f" of {candidate}" if candidate else ""
-        runs = number_of(len(ids), f"finished {flow} run")
-        raise InputError(
-            f"--last {last}: {store} holds {runs}{of} with own replies; `jury run {flow} --reuse-hours 0`, with "
-            "the options of the run before, makes another"
-        )
-    return ids[-1], ids[0]
-
-
 def last_comparable(store: Path, run_id: str) -> tuple[str, list[str]]:
     """Return the newest comparable evaluation before this one, and the candidates that both have; empty: there is none.
 
