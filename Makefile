@@ -107,12 +107,6 @@ simulate-labels: $(READY)
 notebook: $(READY)
 	$(BIN)/python tests/test_notebook.py
 
-# What readers of one screenshot each should find: six pictures, the questions, and the answers by the history; into a
-# new folder: `make page-readings OUT=DIR`.
-.PHONY: page-readings
-page-readings: $(READY)
-	$(BIN)/python tests/page_readings.py $(OUT)
-
 screenshots: $(READY)
 	$(BIN)/python tests/screenshots.py
 
