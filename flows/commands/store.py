@@ -10,11 +10,11 @@ from flows.commands.console import Command, say, warn
 from flows.commands.options import store_option
 from flows.commands.pages import exchange_all, renew_pages, share_pages
 from tasks.errors import InputError
-from tasks.files import alone
 from tasks.history.database import HISTORY
 from tasks.history.forgetting import (
     Kind,
     Plan,
+    alone_with_plan,
     carry_out,
     changes,
     check_idle,
@@ -135,7 +135,7 @@ def forget(run: str, candidate: str, sample: str, flow: str | None, dry_run: boo
         return 0
     if remote and not yes:
         exchange_all(remote)
-    with alone(folder):
+    with alone_with_plan(folder):
         # While a person thought, somebody may have forgotten other rows of the same runs.
         plan = make_plan(folder, plan.kind, plan.name, plan.flow)
         elsewhere = [*_in_prefect(folder, plan), *_for_people(folder, plan), *_elsewhere(store)]
@@ -151,7 +151,7 @@ def _finish_earlier(folder: Path, remote: Remote | None) -> bool:
     """Complete a removal that was stopped, unless another process is at work on it; return whether it was due."""
     if not plan_of(folder):
         return False
-    with alone(folder):
+    with alone_with_plan(folder):
         finish_forgetting(folder, remote)
     return True
 

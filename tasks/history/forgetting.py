@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -15,6 +15,7 @@ from pydantic_core import from_json
 from tasks.errors import InputError
 from tasks.files import (
     MOST_BYTES,
+    alone,
     is_sha256,
     is_store_folder,
     is_store_name,
@@ -184,6 +185,11 @@ def pictures_of(row: Row) -> set[str]:
     found = cast("dict[str, Any]", notes).values() if isinstance(notes, dict) else ()
     told = (cast("dict[str, Any]", note).get("source_sha256") for note in found if isinstance(note, dict))
     return {sha256 for sha256 in told if isinstance(sha256, str) and is_sha256(sha256)}
+
+
+def alone_with_plan(store: Path) -> AbstractContextManager[None]:
+    """Wait until no other process of this machine plans or completes a removal in this store."""
+    return alone(store)
 
 
 def keep_plan(store: Path, plan: Plan) -> None:
