@@ -30,7 +30,7 @@ from tasks.ledger.remote import Remote
 from tasks.ledger.removals import VARIABLE, cost_by_month, remove_old
 from tasks.ledger.run_files import JUDGMENTS, OUTCOMES
 from tasks.pages.site import send_pages
-from tasks.pictures.thumbnails import Thumbnails, make_waiting
+from tasks.pictures.thumbnails import make_waiting
 
 SHA256 = "ab" * 32
 SECRET = "not ours, and secret"
@@ -126,13 +126,6 @@ def test_server_note_that_is_a_pipe_is_ignored(store: Path) -> None:
     home(store).mkdir()
     os.mkfifo(home(store) / "server.json")
     assert running(store) is None
-
-
-@pytest.mark.parametrize("folder", ["pictures", "pictures/waiting"])
-def test_thumbnails_refuse_a_linked_folder(store: Path, outside: Path, folder: str) -> None:
-    link(store / folder, outside)
-    with pytest.raises(InputError, match="refused: it is a link"):
-        Thumbnails(store)
 
 
 def test_reader_refuses_a_linked_history_folder(store: Path, outside: Path) -> None:
