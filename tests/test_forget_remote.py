@@ -17,6 +17,7 @@ from tasks.extensions.bucket import fetch_replies
 from tasks.history.forgetting import carry_out, keep_plan, make_plan
 from tasks.history.landing import land
 from tasks.history.queries import query
+from tasks.ledger.labels import label_folders, read_label_set
 from tasks.ledger.remote import Remote, local_cache
 from tasks.ledger.removals import UNFINISHED, mark_of
 from tasks.ledger.reuse import earlier_replies
@@ -86,6 +87,20 @@ def test_forgotten_data_leave_bucket_and_caches_and_old_copies_are_replaced(
     jury_on("one", "store", "sync")
     assert places(jury_on.there / "ledger", SECRET) == []
     assert [file.name for file in (jury_on.there / "ledger" / FIRST).iterdir()] == ["removed.json"]
+
+
+def test_name_of_forgotten_labels_is_free_on_each_machine(written: Path, tmp_path: Path, jury_on: Machines) -> None:
+    jury_on.cache("one", written)
+    jury_on("one", "store", "sync")
+    jury_on("two", "store", "sync")
+    jury_on("one", "store", "forget", "--run", SECOND, "--yes")
+    jury_on("two", "store", "sync")
+    file = tmp_path / "reader.jsonl"
+    file.write_text('{"id": "s1", "dimension": "overall", "verdict": "Model"}\n')
+    jury_on("two", "labels", "import", str(file), "--flow", "diagram")
+    for machine in ("one", "two", "three"):
+        jury_on(machine, "store", "sync")
+        assert [read_label_set(place).source for place in label_folders(jury_on.cache(machine))] == ["reader.jsonl"]
 
 
 def test_machines_that_forget_while_one_asks_a_person_both_succeed(

@@ -334,6 +334,8 @@ def _labels(store: Path, plan: Plan) -> Written:
         told = about.model_copy(update={"labels": len(stay), "annotators": people})
         yield f"{name}/{labels.LABELS}", b"".join(line_of(row) for row in stay)
         yield f"{name}/{labels.ABOUT}", record_bytes(told) if stay else b""
+        if not stay:
+            yield labels.mark_of(folder.name, about.source_sha256), labels.MARK
 
 
 def _label_pages(store: Path, plan: Plan) -> Written:

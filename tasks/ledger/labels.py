@@ -110,6 +110,7 @@ def _place(store: Path, page_id: str) -> Path:
 LABELS, ABOUT = "labels.jsonl", "label.json"
 REMOVED = "labels-removed"
 """Folder of marks, `<name>/<source_sha256>.json`; every machine of a remote store removes the marked labels."""
+MARK = b"{}\n"
 
 _ORIGIN = {
     *("name", "flow", "source", "source_sha256", "imported_at"),
@@ -195,9 +196,14 @@ def remove_labels(store: Path, name: str) -> LabelSet:
         names = [each.name for each in label_folders(store)]
         raise InputError(f"no labels are called {name!r}; there are {listed(names)}")
     about = read_label_set(place)
-    write_file(store, f"{REMOVED}/{name}/{about.source_sha256}.json", b"{}\n")
+    write_file(store, mark_of(name, about.source_sha256), MARK)
     remove_set(store, name)
     return about
+
+
+def mark_of(name: str, source: str) -> str:
+    """Return the file that marks labels as removed; other labels of this name are none of them."""
+    return f"{REMOVED}/{name}/{source}.json"
 
 
 def removed_labels(store: Path) -> set[tuple[str, str]]:
@@ -290,7 +296,7 @@ def exchange_labels(remote: "Remote") -> Exchanged:
             bucket.remove([_object(name, file) for file in (ABOUT, LABELS)])
             del there[name]
     for name, about in [*here.items()]:
-        if (name, _source(about)) in gone or there.get(name) == b"":
+        if (name, _source(about)) in gone:
             remove_set(store, name)
             del here[name]
     sent = sorted(name for name in here.keys() - there.keys() if _source(here[name]))
@@ -305,8 +311,9 @@ def exchange_labels(remote: "Remote") -> Exchanged:
 
 
 def _descriptions(bucket: Bucket) -> dict[str, bytes]:
-    """Return the descriptions of the sets of a bucket by name; empty: all labels of the set were forgotten."""
-    told = [each for each in bucket.sizes("labels", MOST_OBJECT) if is_store_name(each) and each.endswith(f"/{ABOUT}")]
+    """Return the descriptions of the sets of a bucket by name; an empty one is left of a set that was forgotten."""
+    found = bucket.sizes("labels", MOST_OBJECT)
+    told = [each for each, size in found.items() if size and is_store_name(each) and each.endswith(f"/{ABOUT}")]
     return {each.split("/")[1]: data for some in slices(told) for each, data in bucket.get(some).items()}
 
 
