@@ -192,10 +192,11 @@ def _insert_run(master: Master, run: Path, start: RunStart, size: int) -> None:
 
 def _has_all_shards(db: Connection, start: RunStart) -> bool:
     """Return whether a run is not sharded, or all shards of its evaluation are loaded: each reads all others then."""
+    if start.shards == 1:
+        return True
     loaded = """SELECT count(DISTINCT shard) FROM runs
         WHERE evaluation_id = $1 AND dataset_key = $2 AND status = 'finished'"""
-    found = db.execute(loaded, [start.evaluation_id, start.dataset_key]).fetchone()
-    return start.shards == 1 or found == (start.shards,)
+    return db.execute(loaded, [start.evaluation_id, start.dataset_key]).fetchone() == (start.shards,)
 
 
 def _all_told(rows: Iterable[dict[str, Any]], end: RunEnd | None, file: Path) -> Iterator[dict[str, Any]]:
