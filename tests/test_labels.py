@@ -224,9 +224,15 @@ def test_labels_reach_other_machines_through_a_remote_store(tmp_path: Path, jury
     code, out, _ = jury_on("two", "store", "sync")
     assert code == 0 and "labels: 0 sent, 1 fetched" in out
     assert json.loads(jury_on("two", "query", "SELECT verdict FROM labels", "--json")[1]) == [{"verdict": "Model"}]
-    write(file, verdict(verdict="Human"))
-    _, _, err = jury_on("three", "labels", "import", str(file), "--flow", "diagram")
-    assert "people: other labels of that name are in file://" in err
+    jury_on("three", "labels", "import", str(write(tmp_path / "others.jsonl", verdict("s2"))), "--flow", "diagram")
+    names = "SELECT DISTINCT name FROM labels ORDER BY name"
+    assert json.loads(jury_on("three", "query", names, "--json")[1]) == [{"name": "others"}, {"name": "people"}]
+    jury_on("two", "labels", "remove", "people")
+    jury_on("three", "labels", "import", str(write(tmp_path / "third.jsonl", verdict("s3"))), "--flow", "diagram")
+    assert json.loads(jury_on("three", "query", names, "--json")[1]) == [{"name": "others"}, {"name": "third"}]
+    write(tmp_path / "third.jsonl", verdict("s3", "Human"))
+    _, _, err = jury_on("one", "labels", "import", str(tmp_path / "third.jsonl"), "--flow", "diagram")
+    assert "third: other labels of that name are in file://" in err
 
 
 def test_missing_label_file_is_reported(tmp_path: Path, jury: Jury) -> None:

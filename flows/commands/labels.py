@@ -171,10 +171,12 @@ def remove(name: str, store: str) -> int:
 
 
 def _share(folder: Path, store: str) -> Sequence[str]:
-    """Bring history, bucket and pages in step with the labels; return the evaluations whose corrected score changed."""
-    corrected = land(folder).corrected
-    if remote := remote_of(store):
-        share_labels(remote)
+    """Bring bucket, history and pages in step with the labels; return the evaluations whose corrected score changed."""
+    try:
+        if remote := remote_of(store):
+            share_labels(remote)
+    finally:  # the history needs no bucket
+        corrected = land(folder).corrected
     renew_pages(store, corrected)
     return corrected
 
