@@ -21,7 +21,7 @@ from tasks.ledger.labels import label_folders, read_label_set
 from tasks.ledger.remote import Remote, local_cache
 from tasks.ledger.removals import UNFINISHED, mark_of
 from tasks.ledger.reuse import earlier_replies
-from tasks.ledger.run_files import folder, read_judgments, read_outcomes, run_folders
+from tasks.ledger.run_files import RUN, folder, read_judgments, read_outcomes, run_folders
 
 pytestmark = pytest.mark.usefixtures("without_pages")
 
@@ -120,12 +120,14 @@ def test_machine_with_a_full_cache_restores_nothing(written: Path, jury_on: Mach
     """Machine two made and sent the runs; one forgets a run; two's next run fetches, and then two sends all it has."""
     first, second = jury_on.cache("one"), jury_on.cache("two", written)
     lost = write_run(second, start(), rows("s11"), end())
+    torn = write_run(second, start("20261121T000000-diagram-00000f"), rows("s11"), end())
     land(second)
     shutil.rmtree(lost)
 
     def only_in_history() -> list[list[tuple[Any, ...]]]:
         tables = ("coverage", "judgments", "leaderboard", "reliability", "samples")
-        return [sorted(query(second, f"FROM {table} WHERE run_id = '{lost.name}'").rows, key=str) for table in tables]
+        of = f"WHERE run_id IN ('{lost.name}', '{torn.name}')"
+        return [sorted(query(second, f"FROM {table} {of}").rows, key=str) for table in tables]
 
     before, cost = only_in_history(), spent(second)
     for machine, command in (
@@ -135,8 +137,10 @@ def test_machine_with_a_full_cache_restores_nothing(written: Path, jury_on: Mach
     ):
         jury_on(machine, *command)
     assert spent(first) == cost
-    remote = Remote(jury_on.bucket, second)
+    remote, whole = Remote(jury_on.bucket, second), (torn / RUN).read_bytes()
+    (torn / RUN).write_text("torn")
     asyncio.run(fetch_replies(remote, 1e6))
+    (torn / RUN).write_bytes(whole)
     now = start("20261122T000000-diagram-0000ff", started_at="2026-11-22T00:00:00+00:00")
     write_run(second, now, [judgment("s1"), outcome("s1")], end())
     exchange_all(remote)
@@ -149,7 +153,9 @@ def test_machine_with_a_full_cache_restores_nothing(written: Path, jury_on: Mach
     remote.bucket.put({f"ledger/{SECOND}/{mark_of(9)}": b""})
     remote.bucket.remove([f"ledger/{SECOND}/run.json"])  # another machine is about to replace the run
     asyncio.run(fetch_replies(remote, 1e6))
-    assert {run_id for (run_id,) in query(second, "SELECT run_id FROM runs").rows} == {IMAGES, now.run_id, lost.name}
+    assert {run_id for (run_id,) in query(second, "SELECT run_id FROM runs").rows} == {
+        *(IMAGES, now.run_id, lost.name, torn.name)
+    }
 
 
 def test_machine_that_has_not_synced_reuses_no_forgotten_reply(written: Path, jury_on: Machines) -> None:

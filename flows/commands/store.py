@@ -22,7 +22,7 @@ from tasks.history.forgetting import (
     make_plan,
     plan_of,
 )
-from tasks.history.landing import Landed, has_ledgers, land, only_in_history
+from tasks.history.landing import Landed, check_none_lost, has_ledgers, land, only_in_history
 from tasks.history.landing import rebuild as rebuild_history
 from tasks.history.queries import query
 from tasks.ledger.labels import LABEL_PAGES, read_page
@@ -62,12 +62,8 @@ def _bring_in_step(store: str, anew: bool) -> int:
         print("the requested removal is complete, and the history is rebuilt")
     if not cleaned and not has_ledgers(folder):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
-    if anew and (lost := only_in_history(folder)):
-        raise InputError(
-            f"{folder / HISTORY} has {number_of(len(lost), 'run')} without a ledger, the last {lost[-1]}: a rebuilt "
-            "one would lack them. Bring the ledgers back; or move that file to another folder, where it still answers "
-            "queries, or remove it, and give the command again"
-        )
+    if anew:
+        check_none_lost(folder)
     done = rebuild_history(folder) if anew else land(folder)
     _report(done, folder)
     _tend_pictures(folder, remote)

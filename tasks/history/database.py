@@ -289,12 +289,13 @@ def _quoted(place: Path) -> str:
 
 @contextmanager
 def attached(db: Connection, place: Path, name: str) -> Generator[None]:
-    """Attach another closed master under this name, to be read."""
-    db.execute(f"ATTACH {_quoted(place)} AS {name} (READ_ONLY)")
-    try:
-        yield
-    finally:
-        db.execute(f"DETACH {name}")
+    """Attach a published history under this name."""
+    with _own_link(place) as link:
+        db.execute(f"ATTACH {_quoted(link)} AS {name} (READ_ONLY)")
+        try:
+            yield
+        finally:
+            db.execute(f"DETACH {name}")
 
 
 def is_published(master: Path, store: Path) -> bool:

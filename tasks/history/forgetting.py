@@ -27,7 +27,7 @@ from tasks.files import (
     rewrite_file,
     write_file,
 )
-from tasks.history.landing import make_anew, only_in_history
+from tasks.history.landing import make_anew
 from tasks.ledger import labels, side_records
 from tasks.ledger.labels import LABEL_PAGES, Exchanged, exchange_labels
 from tasks.ledger.passports import PASSPORTS
@@ -413,7 +413,7 @@ def _may_be_alive(run: Path) -> bool:
 def carry_out(store: Path, remote: Remote | None) -> None:
     """Execute the plan of a store, if there is one; remove all pages, and rebuild the history from the remaining data.
 
-    For a removal on another machine, the history keeps the runs that it alone has: nobody here was asked about them.
+    For a removal on another machine, the history keeps all runs that were not out of date: nobody here was asked.
 
     Raises:
         InputError: a run is being written; a record beside the ledgers is damaged; the history cannot be made.
@@ -437,7 +437,7 @@ def carry_out(store: Path, remote: Remote | None) -> None:
             remove_folder(store, f"{PAGES}/{name}")
     if remote and plan.kind:
         remote.bucket.remove([each for each in remote.bucket.sizes(PAGES) if is_store_name(each)])
-    make_anew(store, () if plan.kind else sorted({*only_in_history(store)} - plan.runs.keys()))
+    make_anew(store, None if plan.kind else plan.runs)
     remove_file(store, UNFINISHED)
 
 

@@ -3,7 +3,7 @@
 import re
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
@@ -37,7 +37,7 @@ from tasks.history.queries import held_open, opened
 from tasks.ledger import labels, passports
 from tasks.ledger import run_files as ledger
 from tasks.ledger.side_records import BRIDGES, OTHER_CALLS, Restart, read_restart, restart_files
-from tasks.text import print_aside
+from tasks.text import number_of, print_aside
 
 TELL_SECONDS = 5.0
 """Seconds between two lines about a landing of many ledgers: thousands take minutes."""
@@ -144,16 +144,15 @@ def rebuild(store: Path, kept: Sequence[str] = ()) -> Landed:
     """Rebuild the history from all ledgers; the present one serves meanwhile, and is kept if no run can be read.
 
     Args:
-        kept: runs without a ledger, which the present history has and the new one keeps.
+        kept: runs that are copied from the present history, unless their ledgers have changed.
 
     Raises:
-        InputError: the history cannot be written, or another version made what is kept; it is unchanged.
+        InputError: the history cannot be written; it is unchanged.
     """
     with _writing(store) as master:
         fresh = master.with_name(FRESH)
         if kept:
-            _make_master(master, store)
-            _copy_runs(master, fresh, kept)
+            _copy_runs(store, fresh, kept)
         landed, _ = _append(store, fresh, in_step=False)
         if landed.loaded or kept or not (store / HISTORY).exists():
             replace_master(fresh, master)
@@ -161,29 +160,40 @@ def rebuild(store: Path, kept: Sequence[str] = ()) -> Landed:
         return landed
 
 
-def _copy_runs(master: Path, fresh: Path, runs: Sequence[str]) -> None:
-    """Copy runs into a fresh master, which has no byte of the others."""
+def _copy_runs(store: Path, fresh: Path, runs: Sequence[str]) -> None:
+    """Copy runs of the history into a fresh master, which has no byte of the others."""
     from tasks.history.rows import copy_runs
 
-    with opened_master(master) as present:
-        is_laid_out(present.db)  # another version's tables may have other columns
     with opened_master(fresh) as made:
         _lay_out(made.db)
-        with attached(made.db, master, "present"):
+        with attached(made.db, store / HISTORY, "present"):
             copy_runs(made.db, runs)
 
 
-def make_anew(store: Path, kept: Sequence[str] = ()) -> Landed:
-    """Rebuild the history as `rebuild` does, without any byte of removed data; remove it if no run is left.
+def make_anew(store: Path, outdated: Collection[str] | None = None) -> None:
+    """Rebuild the history without any byte of removed data; remove it if no run is left.
+
+    Args:
+        outdated: runs to load anew; all others are kept, also those whose ledgers are gone or damaged. None: the
+            ledgers alone make the history.
 
     Raises:
-        InputError: as in `rebuild`.
+        InputError: as in `rebuild`, and in `check_none_lost` where another version made the history.
     """
-    if not (kept or ledger.run_folders(store)):
+    kept = [] if outdated is None else _kept(store, outdated)
+    if not (rebuild(store, kept).loaded or kept):
         with _writing(store) as master:
             remove_history(master, store)
-        return Landed((), ())
-    return rebuild(store, kept)
+
+
+def _kept(store: Path, outdated: Collection[str]) -> list[str]:
+    try:
+        with opened(store) as db:
+            is_laid_out(db)
+    except InputError:  # its tables may have other columns, or cannot be read
+        check_none_lost(store)
+        return []
+    return sorted(_in_history(store).difference(outdated))
 
 
 def prepare(store: Path) -> None:
@@ -236,16 +246,27 @@ def missing(store: Path) -> list[str]:
 
 
 def only_in_history(store: Path) -> list[str]:
-    """Return the ids of the runs that a rebuilt history would lack, because their ledgers are gone; oldest first.
+    """Return the ids of the runs that a rebuilt history would lack, because their ledgers are gone; oldest first."""
+    return sorted(_in_history(store).difference(run.name for run in ledger.run_folders(store)))
 
-    A run that was removed here or on another machine is none of them.
-    """
+
+def check_none_lost(store: Path) -> None:
+    """Raise InputError if a history that is rebuilt from the ledgers alone would lack runs."""
+    if lost := only_in_history(store):
+        raise InputError(
+            f"{store / HISTORY} has {number_of(len(lost), 'run')} without a ledger, the last {lost[-1]}: a rebuilt "
+            "one would lack them. Bring the ledgers back; or move that file to another folder, where it still answers "
+            "queries, or remove it, and give the command again"
+        )
+
+
+def _in_history(store: Path) -> set[str]:
+    """Return the ids of the runs that the history has, without removed ones; none if it cannot be read."""
     known: Mapping[str, int] = {}
     if (store / HISTORY).exists():
         with suppress(InputError), opened(store) as db:  # a rebuild mends a damaged file
             known = _known_runs(db)
-    removed = ledger.folders_with(store, "ledger", ledger.REMOVED)
-    return sorted(known.keys() - {run.name for run in (*ledger.run_folders(store), *removed)})
+    return {*known}.difference(run.name for run in ledger.folders_with(store, "ledger", ledger.REMOVED))
 
 
 @contextmanager

@@ -88,13 +88,15 @@ def put_run(master: Master, run: Path, ledger_bytes: int) -> None:
 
 
 def copy_runs(db: Connection, runs: Sequence[str]) -> None:
-    """Copy the rows of runs, and the results of their evaluations, from `present` into an empty history."""
+    """Copy the rows of runs, and the results of evaluations without any other, from `present` into an empty history."""
     for table in _OF_RUNS:
         db.execute(f"INSERT INTO {table} FROM present.{table} WHERE run_id IN (SELECT unnest($1))", [runs])
+    db.execute("""CREATE OR REPLACE TEMP TABLE whole AS
+        SELECT evaluation_id FROM runs EXCEPT SELECT evaluation_id FROM present.runs ANTI JOIN runs USING (run_id)""")
     for table in _OF_EVALUATIONS:
-        db.execute(f"INSERT INTO {table} FROM present.{table} WHERE run_id IN (SELECT evaluation_id FROM runs)")
-    for run_id in runs:
-        db.execute(_PICTURES, [run_id])
+        db.execute(f"INSERT INTO {table} FROM present.{table} WHERE run_id IN (FROM whole)")
+    db.execute("""INSERT INTO pictures FROM present.pictures
+        WHERE source_sha256 IN (SELECT unnest(map_values(pictures)).source_sha256 FROM outcomes)""")
 
 
 def put_rows(master: Master, table: str, rows: Callable[[Path], Iterable[Mapping[str, Any]]], place: Path) -> None:
