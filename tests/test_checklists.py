@@ -414,7 +414,7 @@ def test_soft_run_scores_probabilities_and_guesses_no_odd_reply(tmp_path: Path, 
     command = ["run", "facts", "--dataset", write_manifest(tmp_path / "data", len(firsts)), "--instrument", "soft"]
     with LoopbackJudge(unsure) as judge:
         code, out, err = jury(*command, *judged_by(judge))
-    assert code == 3 and "geometric" in out, err
+    assert code == 3 and "geometric" in out and "50% of 4" in out, err
     rows = ask("SELECT sample_id, status, raw, scores, rung FROM judgments WHERE last_attempt AND dimension = 'red'")
     found = {row["sample_id"]: row for row in rows}
     assert [found[f"s{number}"]["status"] for number in range(2, len(firsts))] == [status for status, _ in ODD]

@@ -45,8 +45,7 @@ class ChecklistDisplay(Display[CheckRow]):
         compared = any(row.vs_best is not None for row in scores)
         lines: list[list[str]] = []
         for best in ranked(scores):
-            share = whole[best.candidate].score
-            cells = [*score_cells(best), "–" if share is None else f"{share:.0%}", coverage_words(best)]
+            cells = [*score_cells(best), _all_right(whole[best.candidate]), coverage_words(best)]
             cells += [means[best.candidate]] if means else []
             lines += [[best.candidate], ["all checks", *cells, *[vs_best_words(best)] * compared]]
             for row in _groups(scores, best.candidate):
@@ -76,6 +75,13 @@ def ranked(rows: Iterable[CheckRow]) -> list[CheckRow]:
     """Return the row of each candidate over all checks: the best first, candidates without a score last."""
     whole = [row for row in rows if row.measure == "score" and row.grouping == "all"]
     return sorted(whole, key=lambda row: -1.0 if row.score is None else row.score, reverse=True)
+
+
+def _all_right(row: CheckRow) -> str:
+    """Return the share of pictures with all right, and of how many where the others lack answers."""
+    if row.score is None:
+        return "–"
+    return f"{row.score:.0%}" + f" of {row.scored}" * (row.scored < row.n)
 
 
 def _groups(rows: Iterable[CheckRow], candidate: str) -> list[CheckRow]:
