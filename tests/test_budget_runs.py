@@ -99,7 +99,7 @@ def test_budget_below_one_sample_is_refused_until_a_quote(
     longer = [*command(figures, loopback), "--judge.max-output-tokens", "3000"]
     code, _, err = jury(*longer, "--budget", 0.1)
     assert code == 2 and loopback.count == 0, "no request is sent"
-    assert "those about one sample cost 0.1" in err and "with --quote and without a budget" in err
+    assert "those about the next sample cost 0.1" in err and "with --quote and without a budget" in err
     assert jury(*longer, "--quote")[0] == 0
     before = loopback.count
     code, _, err = jury(*longer, "--budget", 0.1)

@@ -195,8 +195,8 @@ class Budget:
             return ""
         return (
             "nothing is known of what calls of this judge cost. At their most, with the longest reply "
-            f"(judge.max_output_tokens), those about one sample cost {money(self.needed)}, which is more than the "
-            "budget has left. Ask about five samples first: the same command with --quote and without a budget. The "
+            f"(judge.max_output_tokens), those about the next sample cost {money(self.needed)}, for which the budget "
+            "has no room. Ask about five samples first: the same command with --quote and without a budget. The "
             "run then reuses their replies"
         )
 
