@@ -97,6 +97,7 @@ def test_drafted_checks_are_tried_on_human_figures_and_judge_others(
     command = ["prompts", "draft-checks", "diagram", *write_figures(tmp_path / "figures", 2), "--out", folder, *named]
     write_benchmark(tmp_path / "figures", [record(0), record(1), record(2, content="", visual_intent=" ")])
     assert "name a model with --judge" in jury(*command[:-4])[2]
+    assert "not in a batch" in jury(*command[:-4], "--judge", "openai/m", "--judge.service-tier", "batch")[2]
     code, out, err = jury(*command)
     assert code == 0, err
     assert f"20 of 24 checks pass at 2 Human figures and are in {folder / CHECKS}" in out

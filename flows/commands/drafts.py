@@ -44,6 +44,8 @@ def _draft(flow: str, out: str, store: str, **given: Any) -> int:
     asked, folder = parse_options(given, Drafting), Path(out)
     if asked.judge.base_url == EMBEDDED:
         raise InputError("the embedded judge measures pixels and writes no questions: name a model with --judge")
+    if asked.judge.service_tier == "batch":
+        raise InputError("checks are drafted and tried one after the other, not in a batch: omit --judge.service-tier")
     if (folder / CHECKS).exists():
         raise InputError(
             f"{folder / CHECKS} exists, and a person may have edited it: ask its checks by {_command(folder, store)}, "
