@@ -266,10 +266,8 @@ def test_people_who_disagree_about_a_check_share_its_score(answers: list[float |
 
 def write_manifest(folder: Path, pictures: int = 3) -> Path:
     folder.mkdir()
-    checks = [
-        {"id": "red", "question": "Is it red?", "expected": "yes", "group": "color"},
-        {"id": "two", "question": "How many cups are there?", "expected": 2, "form": "number", "parents": ["red"]},
-    ]
+    cups = {"id": "two", "question": "How many cups are there?", "expected": 2, "form": "number", "parents": ["red"]}
+    checks = [{"id": "red", "question": "Is it red?", "expected": "yes", "group": "color"}, {**cups, "group": "count"}]
     rows: list[str] = []
     for number in range(pictures):
         (folder / f"{number}.png").write_bytes(png(number))
@@ -375,8 +373,8 @@ def test_invalid_answer_is_retried_and_leaves_only_its_check_unscored(tmp_path: 
 
     command = ["run", "facts", "--dataset", write_manifest(tmp_path / "data", 1), "--store", tmp_path / "store"]
     with LoopbackJudge(unsure) as judge:
-        code, _, err = jury(*command, *judged_by(judge), "--retry-delay-seconds", "0")
-        assert code == 3, err
+        code, out, err = jury(*command, *judged_by(judge), "--retry-delay-seconds", "0")
+        assert code == 3 and "0/1" in out and "n/a" not in out, err
         assert judge.by_name["facts_together"] == 3
     [row] = ask("SELECT status, score, satisfied, aspects FROM outcomes")
     assert (row["status"], row["score"], row["satisfied"]) == ("complete", 100, None)

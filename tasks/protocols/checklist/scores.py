@@ -23,6 +23,11 @@ class CheckRow(GradeRow):
     decimals: ClassVar[int] = 1
     """Decimals of the score, where it is shown."""
 
+    @property
+    def inapplicable(self) -> bool:
+        """Return False: every check applies, and a group without an answer lacks its score."""
+        return False
+
 
 def share(checks: Checks) -> Bounded:
     """Return the weighted share of right answers among the scored checks, 0-100, and what the others allow."""
