@@ -113,14 +113,17 @@ def test_figures_redrawn_between_two_runs_are_not_compared(store: Path, role: st
     assert (found.n, found.other_picture) == (2, 1)
 
 
-def test_checks_edited_between_two_runs_are_not_compared(store: Path) -> None:
-    for run_id, edited in ((ONE, "2"), (TWO, "3")):
-        keys = {"same": "1", "edited": edited}
-        checks = [each.model_copy(update={"asked_key": keys[each.aspect]}) for each in scored(same=0.0, edited=0.0)]
+def test_checks_edited_between_two_runs_are_not_compared(store: Path, jury: Any) -> None:
+    for run_id, edited in ((ONE, "1"), (TWO, "2")):
+        keys = {f"c{number}": f"c{number}" for number in range(12)} | {"edited": edited}
+        scores = scored(**{name: 8.0 * number for number, name in enumerate(keys)})
+        checks = [each.model_copy(update={"asked_key": keys[each.aspect]}) for each in scores]
         store_run(store, run_id, [image(flow="facts", tag="together", aspects=checks)], flow="facts")
     land(store)
     found = find(agreement(store, ONE, TWO), "checks", "together")
-    assert (found.n, found.other_picture) == (1, 1)
+    assert (found.n, found.other_picture) == (12, 1)
+    code, out, _ = jury("labels", "agreement", ONE, TWO)
+    assert code == 0 and "12 of 12" in out and "A in rows" not in out, "a table of twelve scores is too wide"
 
 
 def test_shards_of_an_evaluation_count_as_one_rater(store: Path) -> None:

@@ -22,6 +22,8 @@ from tasks.statistics.intervals import CANNOT_TELL, OFFSET_MARGIN
 from tasks.text import one_line, printable
 
 OK, CANNOT = 0, 3
+MOST_ANSWERS = 11
+"""Most different answers that a table of pairs has room for: scores of checklists may have 101."""
 
 
 @click.command(cls=Command)
@@ -53,7 +55,8 @@ def _print_agreement(found: Agreement) -> None:
     for line in [*label_rules_of(found.a.flow).agreement_notes, *_notes(found)]:
         out.print(printable(line), soft_wrap=True)
     for each in found.questions:
-        if each.question in (OVERALL, OVERALL_SCORE, label_rules_of(found.a.flow).pooled) and each.n:
+        is_whole = each.question in (OVERALL, OVERALL_SCORE, label_rules_of(found.a.flow).pooled)
+        if is_whole and 0 < len(each.categories) <= MOST_ANSWERS:
             out.print(f"\n{_name(each)}, A in rows and B in columns (--json has the other questions):\n")
             out.print(grid_table(_answers_grid(each), []))
 
@@ -147,9 +150,10 @@ def _print_bridge(folder: Path, rows: list[BridgeRow]) -> None:
         its = [*found]
         say(f"\n{sentences(its[0])}\n")
         out.print(grid_table(bridge_grid(its), []))
-        if its[0].confusion:
+        confusion = confusion_grid(its[0])
+        if 0 < len(confusion.lines) <= MOST_ANSWERS:
             out.print(f"\n{its[0].dimension}, the old judge in rows and the new one in columns:\n")
-            out.print(grid_table(confusion_grid(its[0]), []))
+            out.print(grid_table(confusion, []))
     with suppress(InputError):  # `_keep` has warned already
         if shared := shared_replies(folder, first.old_run, first.new_run):
             say(shared)
