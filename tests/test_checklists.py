@@ -324,6 +324,7 @@ def test_both_instruments_put_their_answers_into_table_and_page(tmp_path: Path, 
     assert jury("report", single["run_id"], "-o", page)[0] == 0
     shown = page.read_text(encoding="utf-8")
     assert "How many cups are there?" in shown and "3: seen" in shown and "wrong" in shown
+    assert "not all checks are right" in shown
     assert ask("SELECT DISTINCT aspect FROM aspect_scores ORDER BY 1") == [{"aspect": "red"}, {"aspect": "two"}]
 
 

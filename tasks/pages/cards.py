@@ -177,7 +177,7 @@ def _card(row: Mapping[str, Any], context: Context) -> Card:
         tier=row["tier"],
         path=cut(labels.path, LONGEST_TEXT),
         fragile="" if row["mean"] is None else _fragile(row["pivotal"] or (), questions),
-        notes=tuple(_notes(row)),
+        notes=tuple(_notes(row, context)),
         questions=tuple(questions),
         aspects=tuple(_aspect(each, context) for each in sorted(row["aspects"] or (), key=_place)),
         pictures={side: row[side.lower()] or "" for side in context.display.sides},
@@ -213,10 +213,10 @@ def _aspect(row: Mapping[str, Any], context: Context) -> Aspect:
     return Aspect(name=name, score=words, explanation=cut(row["explanation"], context.limit), points=row["score"])
 
 
-def _notes(row: Mapping[str, Any]) -> Iterable[str]:
+def _notes(row: Mapping[str, Any], context: Context) -> Iterable[str]:
     """Yield further facts about a sample, a few words each."""
     if row["satisfied"] is not None:
-        yield "what was asked for is there" if row["satisfied"] else "what was asked for is not there"
+        yield context.display.satisfied[row["satisfied"]]
     if row["injected"]:
         found = {True: ", judged rightly", False: ", judged wrongly", None: ""}[row["caught"]]
         yield f"drawn as: {row['injected'].replace('_', ' ')}{found}"

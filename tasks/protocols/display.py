@@ -67,6 +67,8 @@ class Display(ABC, Generic[Row]):
     """Scale of a score, in a few words beside it."""
     false_findings: ClassVar[str]
     """Name for defects that the judge reports where there are none."""
+    satisfied: ClassVar[tuple[str, str]] = ("what was asked for is not there", "what was asked for is there")
+    """Words about a sample that is not `satisfied`, and about one that is."""
     level: ClassVar[Level | None] = None
     """Reference score that trends mark, if the candidates are judged against one."""
 

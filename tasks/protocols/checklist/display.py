@@ -33,6 +33,7 @@ class ChecklistDisplay(Display[CheckRow]):
     scale = "of 100"
     sides = ("Image",)
     false_findings = "false alarms on clean images"
+    satisfied = ("not all checks are right", "all checks are right")
 
     def headline(self, scores: Sequence[CheckRow]) -> list[Headline]:
         """Return the score of every candidate over all checks, the best first."""
