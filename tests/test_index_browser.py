@@ -144,7 +144,7 @@ def test_dates_link_to_evaluations_and_cards_to_samples(opened: Opened) -> None:
     opened.page.set_viewport_size({"width": 390, "height": 900})
     lines = opened.page.eval_on_selector_all(".dots strong", "all => all.map(one => one.parentElement.offsetHeight)")
     assert max(lines) < 60, "a long name leaves room for the scores"
-    assert opened.page.evaluate("document.querySelector('#evaluations td:nth-child(8)').offsetWidth") > 140
+    assert opened.page.evaluate("document.querySelector('#evaluations td:nth-child(8)').offsetWidth") > 110
     opened.page.set_viewport_size({"width": 794, "height": 1123})  # A4
     opened.page.emulate_media(media="print")
     right = "document.querySelector('#evaluations td:last-child').getBoundingClientRect().right"

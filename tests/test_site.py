@@ -213,10 +213,12 @@ def test_each_judge_has_its_own_trend(tmp_path: Path) -> None:
 def test_index_marks_evaluation_stopped_at_its_budget(tmp_path: Path) -> None:
     stop = BudgetStop(budget=1.0, spent=0.9, judged=1, samples=3)
     write_run(tmp_path, start(), [outcome()], end(stopped=stop))
+    write_run(tmp_path, start("20261121T120000-diagram-0000bb", started_at="2026-11-21T12:00Z"), [], end(stopped=stop))
     land(tmp_path)
     index = gather_index(tmp_path)
-    [line] = index.lines
+    nothing, line = index.lines
     assert line.stopped and not line.measured and "Stopped at the budget" in index_page(index, ())
+    assert index.cards[0].newest == line and (nothing.name, nothing.cost) == ("alpha", "nothing")
 
 
 def test_evaluation_page_links_to_the_index_and_loads_nothing(store: Path) -> None:

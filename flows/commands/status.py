@@ -100,7 +100,8 @@ def _told(run: Path) -> tuple[str, str]:
     except InputError as error:
         return run.name, str(error)
     what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
-    came = f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else of_run(run.parents[1], start).words
+    judged = counted(end.outcomes) if end and end.outcomes else "nothing judged"
+    came = f"{judged}, {end.seconds:,.0f} s" if end else of_run(run.parents[1], start).words
     incomplete = "INCOMPLETE, " if end and not end.all_ok else ""
     forgotten = "; rows were forgotten at a request" if start.revision else ""
     return start.run_id, f"{what}: {incomplete}{came}{forgotten}"

@@ -129,6 +129,8 @@ def _cards(store: Path, lines: Sequence[Line], open_alarms: Sequence[Alarm | Mov
     flows: defaultdict[str, list[Line]] = defaultdict(list)
     for line in lines:
         flows[line.flow].append(line)
+    # An evaluation that judged nothing, as below its budget, leaves the card as it was.
+    judged = {flow: [line for line in its if line.dimension] or its for flow, its in flows.items()}
     outcomes = cache(partial(outcomes_of, store))
     return [
         Card(
@@ -138,7 +140,7 @@ def _cards(store: Path, lines: Sequence[Line], open_alarms: Sequence[Alarm | Mov
             alarms=[each.short for each in open_alarms if each.flow == flow],
             worst=ask(store, "index_worst", run=its[0].run_id),
         )
-        for flow, its in flows.items()
+        for flow, its in judged.items()
     ]
 
 
@@ -180,7 +182,7 @@ def _lines(store: Path, found: Sequence[Row]) -> list[Line]:
     prices = {row["run_id"]: row["price"] for row in costs}
     people = {(row["run_id"], row["candidate"], row["dimension"]): row for row in labels}
     return [
-        _line(row, headline, statuses.get(row["run_id"], judge_status([])), prices.get(row["run_id"]), people)
+        _line(row, headline, statuses.get(row["run_id"], judge_status([])), prices.get(row["run_id"], 0.0), people)
         for row in found
         for headline in headlines.get(row["run_id"], [None])
     ]
