@@ -71,7 +71,7 @@ def test_newest_evaluation_is_shown_with_its_change_and_the_lowest_samples_first
     assert [card["id"] for card in data(report)] == LOWEST_FIRST
     assert LATER in report.read_text() and "11 of 12 samples scored" in words(report)
     change = "+4.5 (no interval: 1 changed), no difference shown (at n = 11 of 12 samples). 1 of 11 changed"
-    assert f"{change}: jury compare {EARLIER} {LATER}" in words(report)
+    assert f"{change}: jury compare {EARLIER} {LATER} --candidate alpha" in words(report)
 
 
 def test_page_begins_with_verdict_facts_and_notable_samples(report: Path, counting: Path) -> None:

@@ -323,7 +323,7 @@ def test_report_step_makes_the_runs_page_and_the_index(tmp_path: Path) -> None:
     assert sorted(file.name for file in (store / "pages").iterdir()) == [f"{second}.html", "index.html", since]
     assert [*index_rows(store)] == [second, first]
     page = (store / "pages" / f"{second}.html").read_text()
-    assert f'<a href="{since}">' in page and f"; then <code>jury compare {first} {second}</code>" in page
+    assert f'<a href="{since}">' in page and f"<code>jury compare {first} {second} --candidate alpha</code>" in page
     assert f'<a href="{second}.html">' in (store / "pages" / since).read_text()
 
 

@@ -136,7 +136,7 @@ def comparison_page(store: Path, found: Comparison, with_pictures: bool = True) 
         {
             "title": f"{flow}: {' against '.join(names)}",
             "shows": stamp(),
-            "command": _command(found),
+            "command": command_of(found),
             "unit": protocol_of(flow).unit,
             "warnings": [*found.partial, *found.unmeasured],
             "verdict": verdict_words(found),
@@ -163,7 +163,7 @@ def comparison_page(store: Path, found: Comparison, with_pictures: bool = True) 
     )
 
 
-def _command(found: Comparison) -> str:
+def command_of(found: Comparison) -> str:
     """Return the command that makes the page, as a person types it."""
     sides = (found.before, found.after)
     given = [*dict.fromkeys(side.run_id for side in sides)]

@@ -15,6 +15,7 @@ from tasks.judging.results import status_lines
 from tasks.ledger.removals import beside, why_missing
 from tasks.pages import report_facts as facts
 from tasks.pages import run_summary
+from tasks.pages.comparison_page import command_of
 from tasks.pages.page import BESIDE, SITE_STYLE, WITHIN, embedded, fitted, pieces, stamp, thumbnails
 from tasks.pages.page_names import FOLDER, page_name, since_name
 from tasks.pages.report_data import Evaluation
@@ -136,6 +137,7 @@ _HELPERS: dict[str, object] = {
     "rate_facts": facts.rate_facts,
     "status_words": facts.status_words,
     "summary": run_summary,
+    "command_of": command_of,
     "compared": verdicts,
     "number_of": number_of,
     "number_words": number_words,
