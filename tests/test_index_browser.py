@@ -55,7 +55,7 @@ def thousand() -> str:
     places = [place(lines[at], lines[at : at + 120 : 4][::-1]) for at in range(4)]
     reply = {"candidate": NAMES[0], "overall": "Human", "words": "Conclusion: the arrows are missing", "picture": None}
     worst = [{**reply, "sample_id": name} for name in ("s1", HOSTILE[1])]
-    cards = [Card(lines[0], places[:3], [HOSTILE[0]], [ALARM], worst), Card(lines[3], places[3:], [], [], [])]
+    cards = [Card(lines[0], 292, places[:3], [HOSTILE[0]], [ALARM], worst), Card(lines[3], 292, places[3:], [], [], [])]
     return index_page(Index(cards, lines, RUNS, RUNS), {page_name(each.run_id) for each in lines})
 
 

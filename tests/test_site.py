@@ -134,7 +134,7 @@ def verdicts(text: str) -> list[str]:
     return [html.unescape(words) for words in re.findall(r'<p class="verdict">(.*?)</p>', text)]
 
 
-def test_card_names_the_best_of_several_candidates(tmp_path: Path) -> None:
+def test_card_names_the_best_of_several_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     won = {"a": 20, "b": 19, "c": 4}
     rows = [
         outcome(f"s{number}", *(WINS if number < wins else LOSES), candidate=name)
@@ -146,6 +146,8 @@ def test_card_names_the_best_of_several_candidates(tmp_path: Path) -> None:
     [words] = verdicts(index_page(gather_index(tmp_path), ()))
     others = "no difference shown between a and b (at n = 20)"
     assert words == f"a scores higher than c; {others}, adjusted for choosing among 3"
+    monkeypatch.setattr("tasks.pages.index_data.MOST_PLACES", 1)
+    assert "60 samples of mini" in index_page(gather_index(tmp_path), ())
 
 
 def test_card_compares_only_equally_judged_evaluations(tmp_path: Path) -> None:

@@ -87,6 +87,8 @@ class Card(NamedTuple):
 
     newest: Line
     """First line of its newest evaluation."""
+    judged: int
+    """Number of samples that the newest evaluation judged, of all candidates."""
     places: list[Place]
     """Candidates that were judged like the newest evaluation, by tag, the best first."""
     others: list[str]
@@ -135,6 +137,7 @@ def _cards(store: Path, lines: Sequence[Line], open_alarms: Sequence[Alarm | Mov
     return [
         Card(
             newest=its[0],
+            judged=sum(line.score.n for line in its if line.score and line.run_id == its[0].run_id),
             places=[_place(line, its, outcomes) for line in _shown(its)],
             others=sorted({line.name for line in its} - {line.name for line in its if line.keys == its[0].keys}),
             alarms=[each.short for each in open_alarms if each.flow == flow],

@@ -113,13 +113,11 @@ def _card(card: Card, pages: Collection[str], pictures: Mapping[str, str]) -> di
     groups = groups if len(groups) > 1 else [("", card.places)]
     several = len({each.line.candidate for each in card.places}) > 1
     names = [one_line(name, LONGEST_NAME) for name in card.others]
-    scores = [each.line.score for each in card.places if each.line.run_id == newest.run_id]
-    judged = sum(score.n for score in scores if score)
     return {
         "flow": newest.flow,
         "page": page,
         "when": f"{newest.started_at:%Y-%m-%d %H:%M} UTC",
-        "about": f"{judged:,} {display.counted} of {one_line(newest.dataset, LONGEST_NAME)}",
+        "about": f"{card.judged:,} {display.counted} of {one_line(newest.dataset, LONGEST_NAME)}",
         "is_red": "RED" in newest.status,
         "verdicts": [
             tag + rank_candidates(display, [place.line.score for place in its if place.line.score])
