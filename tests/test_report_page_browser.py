@@ -118,6 +118,11 @@ def test_page_and_pictures_beside_it_can_be_moved_together(
     loaded = "[...document.querySelectorAll('.look img, .card img')].map(one => one.naturalWidth)"
     wait_for(lambda: opened.page.evaluate(loaded) == [320] * 10)
     opened.close()
+    (tmp_path / "moved" / "a#b.files").rename(tmp_path / "elsewhere")
+    opened = Opened(browser, tmp_path / "moved" / "a#b.html")
+    wait_for(lambda: opened.page.locator(".look .absent").all_inner_texts() == ["not beside this page"] * 8)
+    opened.trouble.clear()  # the browser reports the missing files, too
+    opened.close()
 
 
 @pytest.mark.parametrize("width", [1280, 500])

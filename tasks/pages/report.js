@@ -9,7 +9,8 @@ const grid = document.getElementById("grid");
 const panel = document.getElementById("opened");
 const missing = document.getElementById("missing");
 const candidates = [...new Set(samples.map((card) => card.candidate))];
-const shownFirst = new Map([...document.querySelectorAll("img[data-sha]")].map((image) => [image.dataset.sha, image.src]));
+const firstImages = [...document.querySelectorAll("img[data-sha]")];
+const shownFirst = new Map(firstImages.map((image) => [image.dataset.sha, image.src]));
 const PART = 60; // any number of columns up to six divides it
 const ANY = "any";
 let shown = samples;
@@ -23,12 +24,18 @@ function place(sha256, image) {
   else if (document.readyState !== "loading") return image.replaceWith(absent(sha256));
   // The pictures are at the end of the page: the first places are filled before they are there.
   else addEventListener("DOMContentLoaded", () => place(sha256, image), { once: true });
+  watch(sha256, image);
+}
+
+function watch(sha256, image) {
   image.addEventListener("error", () => image.replaceWith(absent(sha256)), { once: true });
 }
 
 function absent(sha256) {
+  // The folder of the pictures may lie elsewhere.
+  const title = sha256 && beside ? `${plainText(beside)} lacks it` : "";
   const kept = document.getElementById("lacks") ? "not on this page" : "picture not kept";
-  return make("p", { className: "absent" }, sha256 ? kept : "no picture");
+  return make("p", { className: "absent", title }, title ? "not beside this page" : sha256 ? kept : "no picture");
 }
 
 function picture(side, sha256) {
@@ -277,6 +284,10 @@ addEventListener("beforeprint", () => {
   for (const one of document.querySelectorAll("details")) one.open = true;
 });
 
+for (const image of firstImages) {
+  if (image.complete && !image.naturalWidth) image.replaceWith(absent(image.dataset.sha)); // it failed before this script
+  else watch(image.dataset.sha, image);
+}
 samples.forEach(outline);
 options("candidate", candidates);
 options("status", [...new Set(samples.flatMap((card) => card.states))]);
