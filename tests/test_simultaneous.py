@@ -36,6 +36,13 @@ def test_two_candidates_get_the_plain_interval() -> None:
     assert compare_with_best(sides, "c0")["c1"].difference == plain.model_copy(update={"of": 60})
 
 
+def test_third_candidate_equal_to_the_best_narrows_no_interval() -> None:
+    best = dict(zip("abcdefgh", (10, 10, 5, 10, 10, 10, 5, 10), strict=True))
+    sides = {"best": best, "low": dict(zip(best, (0, 5, 7.5, 2.5, 5, 5, 0, 5), strict=True))}
+    plain = compare_with_best(sides, "best")["low"]
+    assert compare_with_best({**sides, "same": best}, "best")["low"] == plain
+
+
 def test_measure_without_a_value_is_compared_with_none() -> None:
     sides = {name: side({OVERALL: units, LOOKS: {}}) for name, units in scores(3, 20, seed=1).items()}
     found = beside_best(sides, "c0")["c1"]

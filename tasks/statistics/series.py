@@ -272,15 +272,17 @@ def _beside(best: Series, own: Series, measure: Measure, largest: Floats | None)
     first, second = best.values[measure], own.values[measure]
     changes = np.array([second[unit] - first[unit] for unit in sorted(first.keys() & second.keys())])
     dof = changes.size - 1
-    tail = TAIL if largest is None or dof < 1 else float(stdtr(dof, -np.quantile(largest, 1 - 2 * TAIL)))
+    # Where most changes are equal, few resamples differ: to adjust must not narrow the plain interval.
+    tail = TAIL if largest is None or dof < 1 else min(TAIL, float(stdtr(dof, -np.quantile(largest, 1 - 2 * TAIL))))
     found = paired(best, own, measure, tail)
     if found.ci_low is None:
         return BesideBest(found, None)
     if not np.ptp(changes):  # of equal differences there is no t; their interval is the binomial one
         return BesideBest(found, found.p)
     t = abs(changes.mean()) / changes.std(ddof=1) * changes.size**0.5
-    p = 2 * stdtr(dof, -t) if largest is None else (1 + np.count_nonzero(largest >= t)) / (1 + largest.size)
-    return BesideBest(found, float(p))
+    p = float(2 * stdtr(dof, -t))
+    adjusted = p if largest is None else (1 + np.count_nonzero(largest >= t)) / (1 + largest.size)
+    return BesideBest(found, max(p, adjusted))
 
 
 def _largest(sides: Sequence[Mapping[str, float]]) -> Floats:
