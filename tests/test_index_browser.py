@@ -23,8 +23,7 @@ NAMES = ("painter", "it's $(touch harmed)", "منافس 2", "rival")
 
 FIRST_LETTER = """small => {
     const letter = new Range();
-    letter.setStart(small.firstChild, 0);
-    letter.setEnd(small.firstChild, 1);
+    letter.setStart(small.firstChild, 0), letter.setEnd(small.firstChild, 1);
     return letter.getBoundingClientRect().left - small.getBoundingClientRect().left;
 }"""
 """Distance of the first letter from the left."""
