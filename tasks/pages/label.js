@@ -7,7 +7,7 @@ const KEPT = `${FORMAT} ${data.page}`;
 const NUMBER = "a whole number"; // a choice that is a field
 const SIDES = ["Left", "Right"];
 const by = (id) => document.getElementById(id);
-const LONG = 600; // letters from which on the text has a column of its own
+const LONG = 140; // height from which on the text has a column of its own, so that the question stays in sight
 const tokens = new Set(data.items.map((item) => item.item));
 // name; answers: item -> question -> answer; comments: item -> text; done: changes that undo takes back; at: place on the page
 let state = { name: pseudonym(), answers: {}, comments: {}, done: [], at: 0 };
@@ -199,7 +199,8 @@ function showTexts() {
   by("more").hidden = names.every((name) => needed.has(name));
   by("more").setAttribute("aria-pressed", String(more));
   by("text").replaceChildren(...shown.map((name) => make("p", {}, make("b", {}, data.labels[name]), `\n${item.texts[name] || "(empty)"}`)));
-  by("item").classList.toggle("long", by("text").textContent.length > LONG);
+  by("item").classList.remove("long");
+  by("item").classList.toggle("long", by("text").scrollHeight > LONG);
   by("text").scrollTop = 0;
 }
 
