@@ -80,8 +80,8 @@ def report(run: str, flow: str | None, output: str, no_pictures: bool, store: st
     with held_open(folder):
         evaluation = gather(folder, choose(folder, run, flow or ""))
     size = write_page(folder, evaluation, target, with_pictures=not no_pictures)
-    samples, run_id = len(evaluation.samples), evaluation.about["run_id"]
-    say(f"{target}: {samples:,} samples of {run_id}, {size / 1e6:,.1f} MB; it opens in any browser, offline too")
+    what = f"{number_of(len(evaluation.samples), 'sample')} of {evaluation.about['run_id']}"
+    say(f"{target}: {what}, {size / 1e6:,.1f} MB; it opens in any browser, offline too")
     return 0
 
 
