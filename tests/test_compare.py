@@ -248,7 +248,7 @@ def test_run_alone_is_compared_with_the_one_before(store: Path, jury: Any) -> No
     for given, before in ((["--flow", "diagram"], AFTER), ([AFTER], BEFORE)):
         assert f"run {before}\n" in jury("compare", *given, "--store", store)[1]
     code, _, err = jury("compare", "--flow", "plot", "--store", store)
-    assert code == 2 and "no run before 20261122T120000-plot-0000dd compares: none has its dataset, protocol" in err
+    assert code == 2 and "no earlier run compares with 20261122T120000-plot-0000dd: none judged one of its" in err
 
 
 # The command

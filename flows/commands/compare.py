@@ -95,8 +95,8 @@ def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], flow: str) 
     before, _ = last_comparable(store, after)
     if not before:
         raise InputError(
-            f"no run before {after} compares: none has its dataset, protocol and candidate, and replies of its own; "
-            "name two runs"
+            f"no earlier run compares with {after}: none judged one of its candidates on its dataset, by its protocol "
+            "and with new replies; name two runs, and compare prints what differs"
         )
     return before, after
 
