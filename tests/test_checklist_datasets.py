@@ -326,9 +326,15 @@ BROKEN: dict[str, tuple[dict[str, str], str]] = {
         {"sub_dims_en": '{"Testpoints": ["a" "b"]}'},
         "index 0: sub_dims_en is not a JSON object (column 21: Expecting ',' delimiter)",
     ),
-    "lists of different lengths": ({"sub_dims_en": json.dumps(POINTS | {"Testpoints": ["Style"]})}, "zip() argument"),
+    "lists of different lengths": (
+        {"sub_dims_en": json.dumps(POINTS | {"Testpoints": ["Style"]})},
+        "'Testpoints' has 1 item, and 'Testpoint Description' 2: both must have the same number",
+    ),
     "missing key": ({"sub_dims_en": "{}"}, "key 'Testpoints' is missing"),
-    "number for a list": ({"sub_dims_en": json.dumps(POINTS | {"Testpoints": 3})}, "not iterable"),
+    "number for a list": (
+        {"sub_dims_en": json.dumps(POINTS | {"Testpoints": 3})},
+        "'Testpoints' is a number, must be a list",
+    ),
     "no text": ({"prompt_en": " "}, "'prompt_en' is empty, must be text"),
 }
 
@@ -347,6 +353,27 @@ def test_broken_row_of_a_published_set_is_refused_or_skipped(tmp_path: Path, cha
     assert [each.sample_id for each in found.samples] == ["1/1_0"]
     (left_out,) = [each for each in found.warnings if each.startswith("1 row left out")]
     assert words in left_out
+
+
+ASKED = {"prompt": "two cups", "atom_count": 3, "vqa_list": [["How many?", 2]], "skills": ["count"]}
+MANY = CHOICE | {"question": "how many?", "choices": [*map(str, range(27))], "answer": "26"}
+WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
+    "geneval2": (
+        "geneval2_data.jsonl",
+        ASKED,
+        "line 1: item 1 of 'vqa_list' is '[\"How many?\", 2]', must be a question",
+    ),
+    "tifa": ("x_question_answers.json", MANY, "record 1: question 1 has 27 choices, allowed are 26"),
+    "another type": ("x_question_answers.json", MANY | {"choices": 3}, "record 1: a value is not of the type"),
+}
+
+
+@pytest.mark.parametrize(("file", "values", "words"), WRONG.values(), ids=WRONG)
+def test_wrong_value_in_a_published_set_is_named(tmp_path: Path, file: str, values: dict[str, Any], words: str):
+    path = write_lines(tmp_path / file, [values]) if file.endswith("l") else write_json(tmp_path / file, [values])
+    with pytest.raises(InputError) as stop:
+        load(path, images=write_images(tmp_path / "i", "00000.png"))
+    assert f"{file}, {words}" in str(stop.value)
 
 
 def test_rows_after_a_thousand_broken_ones_are_read(tmp_path: Path):

@@ -100,8 +100,10 @@ def build_prompt(rows: Sequence[Row], broken: Problems, draw: Draw) -> Checklist
         faults = list(check_faults(checks))
     except KeyError as error:
         faults = [f"key {error} is missing"]
-    except (ValueError, TypeError, AttributeError) as error:  # also a value of another type than the set's own
+    except ValueError as error:
         faults = [str(error)]
+    except (TypeError, AttributeError) as error:
+        faults = [f"a value is not of the type that rows of this set have ({error}): compare it with another row"]
     else:
         if not faults:
             notes = (*drawn.notes, *links_note(links, "prompt"))

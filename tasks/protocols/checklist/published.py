@@ -17,7 +17,7 @@ from tasks.errors import InputError, Problems
 from tasks.files import open_regular, read_regular, real_place
 from tasks.protocols.checklist.prompts import NUMBERS, ChecklistPrompt, Draw
 from tasks.records import Place
-from tasks.text import quoted
+from tasks.text import kind, number_of, quoted
 
 HEAD = 1 << 16
 """Bytes at the beginning of a file that contain its mark."""
@@ -29,14 +29,31 @@ INSUFFICIENT = "the image does not contain sufficient information"
 def _geneval2(rows: Sequence[Row]) -> ChecklistPrompt:
     values: Any = rows[0].values
     checks: list[dict[str, object]] = []
-    for number, ((question, answer), skill) in enumerate(zip(values["vqa_list"], values["skills"], strict=True), 1):
-        word = answer.casefold()
+    for number, (asked, skill) in enumerate(_pairs(values, "vqa_list", "skills"), 1):
+        match asked:
+            case [str(question), str(answer)]:
+                word = answer.casefold()
+            case _:
+                found = quoted(json.dumps(asked))
+                raise ValueError(f"item {number} of 'vqa_list' is {found}, must be a question and its answer, as text")
         form = (
             {"form": "number", "expected": [word, str(NUMBERS.index(word))]} if word in NUMBERS else {"expected": word}
         )
         checks.append({"id": str(number), "question": question, "group": skill, **form})
     line = int(rows[0].where.rsplit(" ", 1)[1])  # lines before it may be broken
     return ChecklistPrompt(f"{line - 1:05}", "prompt", checks, f"{values['atom_count']} atoms")
+
+
+def _pairs(values: Mapping[str, Any], one: str, other: str) -> Iterator[tuple[Any, Any]]:
+    """Return the pairs of two lists of a row. Raises ValueError unless both are lists of one length."""
+    first, second = values[one], values[other]
+    for name, found in ((one, first), (other, second)):
+        if not isinstance(found, list):
+            raise ValueError(f"{quoted(name)} is {kind(found)}, must be a list")
+    if len(first) != len(second):
+        numbers = f"{quoted(one)} has {number_of(len(first), 'item')}, and {quoted(other)} {len(second):,}"
+        raise ValueError(f"{numbers}: both must have the same number")
+    return zip(first, second, strict=True)
 
 
 def _unigenbench(rows: Sequence[Row]) -> ChecklistPrompt:
@@ -54,7 +71,7 @@ def _unigenbench(rows: Sequence[Row]) -> ChecklistPrompt:
         ask, negation = "图像中这一点是否正确（{}）：{}？", "语法-否定"
     checks = [
         _yes(number, ask.format(name, words), name, name == negation)
-        for number, (name, words) in enumerate(zip(points[names], points[described], strict=True), 1)
+        for number, (name, words) in enumerate(_pairs(points, names, described), 1)
     ]
     return ChecklistPrompt(values["index"], f"prompt_{language}", checks, points[category])
 
@@ -104,6 +121,8 @@ def _tifa(rows: Sequence[Row]) -> ChecklistPrompt:
         if not {*choices} <= {"yes", "no"}:
             if answer not in choices:
                 raise ValueError(f"the answer {quoted(answer)} is none of the choices")
+            if len(choices) > len(ascii_uppercase):
+                raise ValueError(f"question {number} has {len(choices)} choices, allowed are {len(ascii_uppercase)}")
             options = dict(zip(ascii_uppercase, choices, strict=False))
             letter = ascii_uppercase[choices.index(answer)]
             check |= {"form": "choice", "options": options, "expected": letter, "absence": answer == "no"}
