@@ -97,6 +97,7 @@ class Session:
         dataset, start = await self.prepare(dataset)
         log_start(start)
         run = await self.begin(start)
+        self._say(run.replies.at_work_words)
         title = f"{self.opening.flow}, put down for a batch:" if self.waits else self.opening.flow
         try:
             chunks = Chunks(run, await asyncio.to_thread(self.samples, dataset))
@@ -145,7 +146,6 @@ class Session:
         """
         equipment = self._vlm, self._thumbnails, self.extensions
         run = await asyncio.to_thread(open_run, self.opening, start, *equipment)
-        self._say(run.replies.at_work_words)
         try:
             for each in self.extensions:
                 await each.begin(run)

@@ -11,6 +11,8 @@ from loopback_judge import LoopbackJudge, judged_by
 from quoted_judges import JUDGES, PRICES, write_figures
 from test_limited_runs import artifacts_of
 
+from tasks.ledger.run_files import BATCHES
+
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
@@ -34,9 +36,13 @@ def test_quote_predicts_the_bill_and_is_reused(tmp_path: Path, loopback: Loopbac
         assert code == 0 and loopback.count == 1 + 5 * 4, "the pilot's replies are read without new calls"
         assert out.splitlines()[-1] == "by 20 earlier replies of this judge"
 
+    [waiting] = tmp_path.glob("store/ledger/*")
+    (waiting / BATCHES).write_text("a row")
     code, out, err = jury("run", "diagram", *given, "--quote", "history", "--json")
+    (waiting / BATCHES).unlink()
     quote = json.loads(out)
     assert code == 0 and loopback.count == 1 + 5 * 4, "a quote by history makes no call"
+    assert "paid for twice" not in err, "though a run waits whose batch asks the same"
     assert (quote["calls"], quote["reused"], quote["pilot_samples"]) == (76, 20, 0)
     code, _, err = jury("run", "diagram", *given)
     assert code == 0, err
