@@ -25,7 +25,7 @@ def test_quote_predicts_the_bill_and_is_reused(tmp_path: Path, loopback: Loopbac
     first, tokens, price, time, basis = out.splitlines()
     words = "76 calls to be made about 19 samples, with 152 pictures; 20 replies are there already and cost nothing"
     assert first == words
-    assert " tokens in, " in tokens and price.startswith("price in the tier standard: ")
+    assert " tokens in, " in tokens and price.startswith("price in any tier: "), "given ones apply in each"
     assert time.startswith("time: ") and time.endswith(" with 16 calls at once")
     assert basis.startswith("by the replies about 5 samples, asked just now for ")
     assert ask("SELECT status, calls FROM runs") == [{"status": "quote", "calls": None}]

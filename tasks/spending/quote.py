@@ -15,7 +15,7 @@ from tasks.ledger.run_files import read_judgments, read_start, run_folders
 from tasks.records import UNBILLED, Judgment, PictureNote, Record, RunStart
 from tasks.records.judge import Judge
 from tasks.spending.budget import VARIABLE
-from tasks.spending.prices import BATCH, FREE, Amounts, Tariff, in_currency, place
+from tasks.spending.prices import BATCH, FREE, GIVEN, Amounts, Tariff, in_currency, place
 from tasks.text import duration, money
 
 ENOUGH = 20
@@ -327,4 +327,5 @@ def _priced(each: TierPrice) -> str:
     if each.source == FREE.source:
         return f"price: 0, {each.source}"
     amount = in_currency(each.price.middle, {place(each.source)})
-    return f"price in the tier {each.tier}: {amount} ({money(each.price.low)} to {money(each.price.high)})"
+    tiers = "any tier" if each.source == GIVEN else f"the tier {each.tier}"
+    return f"price in {tiers}: {amount} ({money(each.price.low)} to {money(each.price.high)})"
