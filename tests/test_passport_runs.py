@@ -108,6 +108,7 @@ def test_exam_is_billed_and_refused_if_it_exceeds_the_month(
         monkeypatch.setenv("JURY_BUDGET_MONTH", str(row["price"]))
         code, _, err = jury(*asked)
         assert code == 2 and "does not fit into what is left of the month's budget (JURY_BUDGET_MONTH)" in err
+        assert "stopped: 0.0020 are spent" in err, "the first question"
 
 
 def test_exam_stops_at_its_budget_and_the_next_reuses_its_replies(tmp_path: Path) -> None:

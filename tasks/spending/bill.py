@@ -197,15 +197,19 @@ class OtherCalls:
         async with Vlm(self._judge, secret=secret) as vlm:
             try:
                 await vlm.probe(probe_request())
+                await self._pay_first_questions(vlm)
                 yield vlm
             except ExceptionGroup as errors:
                 raise first_of(errors) from None
             finally:
-                for request, reply in vlm.take_asides():
-                    charge = await self.add(request, reply)
-                    if self._budget:
-                        self._budget.pay(charge.price)
+                await self._pay_first_questions(vlm)
                 await self.write_down()
+
+    async def _pay_first_questions(self, vlm: Vlm) -> None:
+        for request, reply in vlm.take_asides():
+            charge = await self.add(request, reply)
+            if self._budget:
+                self._budget.pay(charge.price)
 
     async def note(self, request: Request, reply: Reply) -> Charge:
         """Add a call that has ended, and store those added if they are enough; return its cost."""
