@@ -87,7 +87,7 @@ def test_two_judges_are_compared_by_dimension_and_overall(store: Path, jury: Any
     worth = {"M": 2, "T": 1, "H": 0}
     tau = scipy.stats.kendalltau([worth[x] for x in "MMMMHHTTHH"], [worth[x] for x in "MMMHHHTHHM"]).statistic
     assert overall.tau.value == pytest.approx(tau)
-    assert (overall.tau.ci_low, overall.tau.why) == (None, "no interval below 50 samples")
+    assert (overall.tau.ci_low, overall.tau.why) == (None, "no interval below 50 figures or prompts")
 
 
 def test_kappa_separates_good_from_bad_and_tau_does_not(store: Path) -> None:
@@ -170,7 +170,7 @@ def test_figures_of_two_candidates_are_pooled_as_in_the_paper(store: Path) -> No
     found = find(agreement_with_people(store, rows, *labels))
     assert (found.n, found.tau.value) == (10, pytest.approx(1))
     # Ten figures but five samples: figures of one sample are resampled together.
-    assert found.tau.why == "no interval below 50 samples"
+    assert found.tau.why == "no interval below 50 figures or prompts"
 
 
 def test_labels_without_candidate_need_a_run_of_one_candidate(store: Path) -> None:
@@ -325,7 +325,7 @@ def test_images_of_one_prompt_are_resampled_together() -> None:
 
 def test_agreement_below_fifty_samples_has_no_interval() -> None:
     found = raw_agreement(each_alone([1] * 49, [1] * 48 + [2]))
-    assert found == Statistic(value=48 / 49, why="no interval below 50 samples")
+    assert found == Statistic(value=48 / 49, why="no interval below 50 figures or prompts")
     assert raw_agreement(each_alone([1] * 50, [1] * 49 + [2])).ci_low is not None
 
 

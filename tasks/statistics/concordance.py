@@ -15,7 +15,7 @@ from tasks.statistics.intervals import RESAMPLES, SEED, TAIL, Floats, interval
 from tasks.text import number_words
 
 FEWEST = 50
-"""Fewest samples for an interval: tau-b's covers 73-92% at 8 to 20, and 92-97% from here on."""
+"""Fewest figures or prompts for an interval: tau-b's covers 73-92% at 8 to 20, and 92-97% from here on."""
 DEFINED = 0.95
 """Least share of resamples with a value for an interval."""
 
@@ -154,7 +154,7 @@ def _estimated(measure: Measure, pairs: Pairs) -> Statistic:
         return Statistic(value=None, why="nothing paired")
     value = float(measure(pairs.counts.sum(axis=0, keepdims=True))[0])
     if len(pairs.counts) < FEWEST:
-        return Statistic(value=value, why=f"no interval below {FEWEST} samples")
+        return Statistic(value=value, why=f"no interval below {FEWEST} figures or prompts")
     values = np.concatenate([measure(counts) for counts in _resamples(pairs.counts)])
     values = values[~np.isnan(values)]
     if values.size < DEFINED * RESAMPLES:
