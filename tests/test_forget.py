@@ -21,7 +21,7 @@ from tasks.history.forgetting import carry_out, check_idle, keep_plan, make_plan
 from tasks.history.landing import land
 from tasks.history.queries import query
 from tasks.judging.protocol_items import picture_policy
-from tasks.ledger.labels import LabelItem, LabelPage, LabelRow, LabelSet, keep_labels, keep_page, label_folder
+from tasks.ledger.labels import LabelItem, LabelPage, LabelRow, LabelSet, keep_labels, keep_page
 from tasks.ledger.remote import FETCHED
 from tasks.ledger.removals import UNFINISHED, removed_costs
 from tasks.ledger.run_files import BATCHES, JUDGMENTS, Ledger, folder, read_end, read_outcomes, read_start, run_folders
@@ -78,7 +78,7 @@ def write_beside(store: Path) -> None:
     about = {"name": "reader", "source": "labels.json", "source_sha256": "a" * 64, "annotators": ("A",), "labels": 2}
     labels = [{"sample_id": name, "candidate": "alpha", "dimension": "overall"} for name in (SECRET, "s1")]
     keep_labels(
-        label_folder(store, "reader"),
+        store,
         LabelSet.model_validate({**about, **of, "page": page, "imported_at": moment}),
         [LabelRow.model_validate({**row, "verdict": "Tie", "annotator": "A"}) for row in labels],
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import RUN, end, line, outcome, picture, start, write_run
+from factories import RUN, end, line, other_call, outcome, picture, start, write_run
 from watched import ended
 from written_history import whole_run
 
@@ -26,9 +26,11 @@ from tasks.history.database import reading
 from tasks.ledger import labels
 from tasks.ledger.bucket import MOST_OBJECT
 from tasks.ledger.labels import exchange_labels
+from tasks.ledger.passports import PASSPORTS, StoppedExam, keep_exam
 from tasks.ledger.remote import Remote
 from tasks.ledger.removals import VARIABLE, cost_by_month, remove_old
 from tasks.ledger.run_files import JUDGMENTS, OUTCOMES
+from tasks.ledger.side_records import OTHER_CALLS, restart_baseline
 from tasks.pages.site import send_pages
 from tasks.pictures.thumbnails import make_waiting
 
@@ -374,11 +376,14 @@ LED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "labels": ("labels/people", lambda store: labels.remove_labels(store, "people")),
     "a batch": (f"batches/{RUN}", lambda store: remove(begin(store, RUN))),
     "a ledger from a bucket": ("ledger", fetch),
+    "an alarm": ("alarms", lambda store: restart_baseline(store, "diagram")),
+    "calls": (OTHER_CALLS.folder, lambda store: OTHER_CALLS.keep(store, [other_call("mine", price=1.0)])),
+    "an exam": (PASSPORTS, lambda store: keep_exam(store, "mine", StoppedExam(replies=()))),
 }
 
 
 @pytest.mark.parametrize(("name", "change"), LED.values(), ids=LED)
-def test_nothing_behind_a_link_is_removed_or_fetched(
+def test_nothing_behind_a_link_is_removed_fetched_or_written(
     empty: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[Path], object]
 ) -> None:
     monkeypatch.setenv(VARIABLE, "30")
@@ -386,7 +391,8 @@ def test_nothing_behind_a_link_is_removed_or_fetched(
         origin = {"source": "a.csv", "source_sha256": SHA256, "imported_at": "2026-11-20T12:00:00+00:00"}
         label_set = labels.LabelSet(name="people", flow="diagram", labels=1, annotators=(), **origin)
         row = labels.LabelRow(sample_id="s1", candidate="c", verdict="Model", annotator="")
-        labels.keep_labels(outside, label_set, [row])
+        labels.keep_labels(empty, label_set, [row])
+        shutil.copytree(empty / name, outside, dirs_exist_ok=True)
     link(empty / name, outside)
     before = contents(outside)
     with pytest.raises(InputError, match="refused: it is a link"):

@@ -287,7 +287,7 @@ def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> La
     )
     if page:
         about = about.model_copy(update={**page.model_dump(include=_OF_PAGE), "page": page.page_id})
-    keep_labels(place, about, rows)
+    keep_labels(store, about, rows)
     return about
 
 

@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import Field
 
 from tasks.errors import InputError
-from tasks.files import (
-    fits,
-    is_store_name,
-    private_folder,
-    read_file,
-    remove_file,
-    remove_folder,
-    write_file,
-    write_whole,
-)
+from tasks.files import fits, is_store_name, read_file, remove_file, remove_folder, write_file
 from tasks.ledger import run_files as ledger
 from tasks.ledger.bucket import MOST_OBJECT, Bucket, slices
-from tasks.ledger.run_files import SOURCE, line_of, write_record
+from tasks.ledger.run_files import SOURCE, line_of, record_bytes
 from tasks.records import LedgerRecord, Record
 from tasks.text import listed
 
@@ -81,12 +72,9 @@ class LabelPage(LedgerRecord):
     """Place where the page was written, on the machine that made it."""
 
 
-def keep_page(store: Path, page: LabelPage) -> Path:
-    """Write the record of a page; return the file."""
-    place = _place(store, page.page_id)
-    private_folder(place.parent)
-    write_record(place, page)
-    return place
+def keep_page(store: Path, page: LabelPage) -> None:
+    """Write the record of a page."""
+    write_file(store, f"{LABEL_PAGES}/{page.page_id}.json", record_bytes(page))
 
 
 def read_page(store: Path, page_id: str) -> LabelPage:
@@ -178,11 +166,10 @@ class LabelSet(LedgerRecord):
     """Method of drawing its samples: uniform; empty: not given."""
 
 
-def keep_labels(place: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
+def keep_labels(store: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
     """Write the labels of a set, then `label.json`, each whole or not at all."""
-    private_folder(place)
-    write_whole(place / LABELS, b"".join(line_of(row) for row in rows), private=True)
-    write_record(place / ABOUT, about)
+    write_file(store, f"labels/{about.name}/{LABELS}", b"".join(line_of(row) for row in rows))
+    write_file(store, f"labels/{about.name}/{ABOUT}", record_bytes(about))
 
 
 def remove_labels(store: Path, name: str) -> LabelSet:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tasks.errors import InputError
-from tasks.files import private_folder, remove_file
+from tasks.files import remove_file, write_file
 from tasks.ledger import run_files as ledger
-from tasks.ledger.run_files import write_record
+from tasks.ledger.run_files import record_bytes
 from tasks.records import HistoryRecord, Int32, JudgmentStatus, LedgerRecord, Record
 
 PASSPORTS, CARD, STOPPED = "passports", "card.json", "stopped.json"
@@ -109,11 +109,10 @@ class Card(LedgerRecord):
 
 def keep_exam(store: Path, passport_id: str, exam: Card | StoppedExam) -> None:
     """Write a card, or the replies of an exam that has not ended, whole or not at all; a card replaces the replies."""
-    place = store / PASSPORTS / passport_id
-    private_folder(place)
-    write_record(place / (CARD if isinstance(exam, Card) else STOPPED), exam)
-    if isinstance(exam, Card):
-        remove_file(store, f"{PASSPORTS}/{passport_id}/{STOPPED}")
+    place, ended = f"{PASSPORTS}/{passport_id}", isinstance(exam, Card)
+    write_file(store, f"{place}/{CARD if ended else STOPPED}", record_bytes(exam))
+    if ended:
+        remove_file(store, f"{place}/{STOPPED}")
 
 
 def stopped_replies(store: Path) -> dict[str, PassportReply]:

@@ -11,9 +11,9 @@ from uuid import uuid4
 from pydantic import Field
 
 from tasks.errors import InputError
-from tasks.files import private_folder, write_whole
+from tasks.files import write_file
 from tasks.ledger import run_files as ledger
-from tasks.ledger.run_files import line_of, read_record, write_record
+from tasks.ledger.run_files import line_of, read_record, record_bytes
 from tasks.records import JudgmentStatus, LedgerRecord, Offset, Record
 from tasks.records.terms import Tokens
 
@@ -36,10 +36,9 @@ class Kept(Generic[R]):
 
     def keep(self, store: Path, rows: Sequence[R]) -> Path:
         """Write the rows of one folder, at least one; return the folder."""
-        place = store / self.folder / self._name(rows[0])
-        private_folder(place)
-        write_whole(place / self.file, b"".join(line_of(row) for row in rows))
-        return place
+        name = f"{self.folder}/{self._name(rows[0])}"
+        write_file(store, f"{name}/{self.file}", b"".join(line_of(row) for row in rows))
+        return store / name
 
     def folders(self, store: Path) -> list[Path]:
         """Return all folders of such rows in the store, oldest first."""
@@ -130,8 +129,7 @@ def told_before(store: Path) -> Iterator[Told]:
 
 
 def _keep(store: Path, name: str, record: Record) -> None:
-    private_folder(store / ALARMS)
-    write_record(store / ALARMS / f"{name}.json", record)
+    write_file(store, f"{ALARMS}/{name}.json", record_bytes(record))
 
 
 class BridgeRow(LedgerRecord, Offset):
