@@ -32,7 +32,7 @@ def keep(store: Path, run_id: str, model: str, rows: Sequence[Judgment | Outcome
 
 
 def make_bridge(store: Path, margin: float = 3.0) -> list[BridgeRow]:
-    return bridge(*(read_evaluation(store, run_id) for run_id in (OLD, NEW)), margin)
+    return bridge(*(read_evaluation(store, run_id) for run_id in (OLD, NEW)), margin)[0]
 
 
 # Pairs
@@ -78,11 +78,11 @@ def test_images_are_compared_by_prompt_and_tag(tmp_path: Path) -> None:
         places = product(("colors", "color_attr"), range(20), range(2))
         rows = [image(f"{tag}{n}/{copy}", 5.0 + n % 3 + more * (n % 2) * 2, tag=tag) for tag, n, copy in places]
         keep(tmp_path, run_id, model, rows, dimensions=("colors", "color_attr"))
-    rows = bridge(*(read_evaluation(tmp_path, run_id) for run_id in (old, new)))
+    rows, left_out = bridge(*(read_evaluation(tmp_path, run_id) for run_id in (old, new)))
     counts = [(row.dimension, row.n, row.judged) for row in rows]
     assert counts == [("all prompts", 40, 80), ("colors", 20, 40), ("color_attr", 20, 40)]
     assert rows[0].shift == pytest.approx(0.5) and rows[0].margin == pytest.approx(0.3) and rows[0].highest == 10
-    assert rows[0].agreement == 1.0  # at most a point apart
+    assert rows[0].agreement == 1.0 and not left_out  # at most a point apart
 
 
 # Refused bridges
@@ -141,16 +141,19 @@ def checked(number: int, wrong_parent: bool, child: str) -> list[Judgment | Outc
     return [*replies, outcome(sample, "----", None, **facts, aspects=aspects, dimensions=(), score=score)]
 
 
-def test_check_that_one_judge_made_needless_is_no_changed_text(tmp_path: Path) -> None:
+def test_check_that_one_judge_made_needless_is_no_changed_text(tmp_path: Path, jury: Any) -> None:
     old, new = (run_id.replace("diagram", "facts") for run_id in (OLD, NEW))
     for run_id, model, key in ((old, "gpt-a", "d"), (new, "gpt-b", "e")):
         is_new = model == "gpt-b"
         rows = [checked(n, is_new and n < 10, "other" if is_new and n >= 35 else "child") for n in range(40)]
         changes = {"flow": "facts", "dimensions": ("single",), "dataset_key": key * 64}
         keep(tmp_path, run_id, model, [row for its in rows for row in its], **changes)
-    first, *_ = bridge(*(read_evaluation(tmp_path, run_id) for run_id in (old, new)))
-    assert first.n == 35, "five have an edited check"
-    assert first.new_score == pytest.approx(25 / 35 * 100)
+    land(tmp_path)
+    code, out, err = jury("judge", "bridge", old, new, "--json", "--store", tmp_path)
+    first, *_ = json.loads(out)
+    assert (code, first["n"]) == (3, 35), "five have an edited check"
+    assert "samples left out: 5 of the same name have other pictures, texts or checks, or could not be judged" in err
+    assert first["new_score"] == pytest.approx(25 / 35 * 100)
 
 
 def test_shares_of_checklists_are_equal_within_a_point(tmp_path: Path) -> None:
@@ -164,7 +167,7 @@ def test_shares_of_checklists_are_equal_within_a_point(tmp_path: Path) -> None:
             for n, part in enumerate(parts)
         ]
         keep(tmp_path, run_id, model, rows, flow="facts", dimensions=("together",))
-    first, *_ = bridge(*(read_evaluation(tmp_path, run_id) for run_id in (old, new)))
+    (first, *_), _ = bridge(*(read_evaluation(tmp_path, run_id) for run_id in (old, new)))
     assert (first.judged, first.agreement) == (40, 0.25)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from flows.commands.console import Command, left_to_sync, printable_json, say
+from flows.commands.console import Command, left_to_sync, printable_json, say, warn
 from flows.commands.options import json_option, store_option
 from tasks.comparing.bridge import bridge, bridge_grid, confusion_grid, sentences
 from tasks.errors import InputError
@@ -120,7 +120,9 @@ def bridge_judges(old: str, new: str, margin: float, as_json: bool, store: str) 
     """
     folder = local_cache(store)
     first, second = (read_evaluation(folder, find(folder, run).run_id) for run in (old, new))
-    rows = bridge(first, second, margin)
+    rows, left_out = bridge(first, second, margin)
+    if left_out:
+        warn(f"samples left out: {left_out}")
     _keep(folder, rows, store)
     if as_json:
         print(printable_json([row.model_dump(mode="json") for row in rows]))

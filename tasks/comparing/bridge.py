@@ -91,12 +91,15 @@ def _check_questions(old: Mapping[str, str], new: Mapping[str, str]) -> None:
         )
 
 
-def bridge(first: Evaluation, second: Evaluation, margin: float = OFFSET_MARGIN) -> list[BridgeRow]:
+def bridge(first: Evaluation, second: Evaluation, margin: float = OFFSET_MARGIN) -> tuple[list[BridgeRow], str]:
     """Compare two judges on the same samples: a row for each candidate and dimension, the headline's first.
 
     Args:
         first: evaluation by the judge of the history.
         margin: points of a scale of 100.
+
+    Returns:
+        The rows, and words that count the samples left out; empty: none.
 
     Raises:
         InputError: both are one evaluation, one is unfinished, their flows or questions differ, or no candidate has
@@ -116,16 +119,20 @@ def bridge(first: Evaluation, second: Evaluation, margin: float = OFFSET_MARGIN)
     )
     common = {key: _Pair(each, other[key]) for key, each in one.items() if key in other}
     pairs = _comparable(first, second, common)
+    number = len(common) - sum(map(len, pairs.values()))
+    left_out = f"{number:,} of the same name have other pictures, texts or checks, or could not be judged" * bool(
+        number
+    )
     enough = {name: its for name, its in pairs.items() if sum(each.judged for each in its) >= FEWEST}
     if not enough:
-        raise InputError(_too_few(first, second, pairs, len(common) - sum(map(len, pairs.values()))))
+        raise InputError(_too_few(first, second, pairs, left_out))
     about = _about(first, second, first.end, second.end)
-    return [row for name, its in enough.items() for row in _rows(name, its, margin, about)]
+    return [row for name, its in enough.items() for row in _rows(name, its, margin, about)], left_out
 
 
-def _too_few(first: Evaluation, second: Evaluation, pairs: Mapping[str, Sequence[_Pair]], other: int) -> str:
+def _too_few(first: Evaluation, second: Evaluation, pairs: Mapping[str, Sequence[_Pair]], left_out: str) -> str:
     found = listed(f"{name} {sum(each.judged for each in its)}" for name, its in pairs.items())
-    why = f"; {other} of the same name have other pictures, texts or checks, or could not be judged" * bool(other)
+    why = left_out and f"; {left_out}"
     return (
         f"{first.start.run_id} and {second.start.run_id} have too few samples in common that both scored: {found}; a "
         f"bridge takes {FEWEST} of one candidate{why}. Let both judge the same samples, by `jury run`, and bridge "
