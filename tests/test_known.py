@@ -86,6 +86,7 @@ def test_short_name_and_address_give_the_same_judge_key(name: str, diagram: Rubr
     by_name = parse_options({"judge__base_url": name, "judge__model": "m"}, PairwiseParameters)
     by_address = parameters_for(endpoints()[name].address)
     assert by_name == by_address and addressed(by_address) is by_address
+    assert addressed(parameters_for(f"{endpoints()[name].address}/")) == by_name
     keys = {judge_key(asked_protocol(each, diagram)) for each in (by_name, by_address)}
     assert len(keys) == 1 and known_at(by_name.judge.base_url) == endpoints()[name]
 

@@ -98,7 +98,7 @@ def test_worker_prices_precede_the_tables(own_prices: Path) -> None:
         output = 16.0
         looked_up = 2026-11-01
         [cluster]
-        endpoint = "http://127.0.0.1:8000/"
+        endpoint = "http://127.0.0.1:8000/v1/"
         model = "*"
         input = 0.5
         output = 0.5

@@ -113,7 +113,9 @@ def judge_named(name: str) -> dict[str, str]:
 
 
 def addressed(asked: P) -> P:
-    """Return the parameters with the judge's address in place of a short name, and with the waits of its tier.
+    """Return the parameters with the judge's address in its one spelling, and with the waits of its tier.
+
+    An address takes the place of a short name, and loses a slash at its end, so that keys and series stay one.
 
     Raises:
         InputError: the name is unknown, or each user has an own address; model and address do not fit; no such tier.
@@ -124,7 +126,7 @@ def addressed(asked: P) -> P:
             "judge.api_key_env is given, and the embedded judge needs no key: set judge.base_url and judge.model to "
             "the judge that is meant, or leave it out"
         )
-    address = _address(name) if name.isalnum() and name != EMBEDDED else name
+    address = _address(name) if name.isalnum() and name != EMBEDDED else name.rstrip("/")
     if name != EMBEDDED and asked.judge.model == EMBEDDED_MODEL:  # the default of a field that nobody filled in
         raise InputError(
             f"judge.base_url is {name!r}, and judge.model names no model there: set it to one that sees pictures, by "

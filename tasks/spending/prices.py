@@ -95,7 +95,7 @@ class Entry(Record):
     def fits(self, base_url: str, model: str, tier: str, at: datetime) -> bool:
         """Return whether it is the price of a call to this address, of this model and tier, at this time (UTC)."""
         known = endpoints().get(self.endpoint)
-        here = known.stands_at(base_url) if known else base_url.startswith(self.endpoint)
+        here = known.stands_at(base_url) if known else f"{base_url}/".startswith(self.endpoint)
         return here and tier == self.tier and self.since <= at.date() and fnmatchcase(model.lower(), self.model)
 
 
