@@ -48,6 +48,11 @@ def test_date_is_filled_in_in_paths_only(path: str, meant: str) -> None:
     assert resolved(given, NOW) == given
 
 
+def test_slash_behind_a_prompt_set_makes_no_other_series() -> None:
+    meant = {"own/": "own", "own": "own", "paper/": "paper/", "paper": "paper", "/": "/"}
+    assert {path: resolved(pairwise(prompt_set=path), NOW).prompt_set for path in meant} == meant
+
+
 def test_all_problems_of_paths_are_reported_together() -> None:
     given = rubric(dataset="a/{day}", metadata="no/such/*.jsonl", export="out/*.jsonl")
     with pytest.raises(ValueError, match="3 problems") as caught:

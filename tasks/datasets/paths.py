@@ -344,7 +344,8 @@ def resolved(parameters: Parameters, now: datetime) -> Parameters:
     on the same machine names its files by it, and a run does not have the timezone of its schedule. A path with `*`,
     `?`, `[` or `**` then becomes the newest file or folder that matches, unless a file of that exact name exists. The
     newest is the one modified last and, in a tie, the last by name. Names need not sort by time (`run_9` comes after
-    `run_10`), but a generator that writes a file updates its time.
+    `run_10`), but a generator that writes a file updates its time. The folder of a prompt set loses a slash at its end,
+    because a series has it as it is written.
 
     Raises:
         InputError: lists each path that has anything else in braces, matches nothing, or may not be a pattern, and each
@@ -363,6 +364,8 @@ def resolved(parameters: Parameters, now: datetime) -> Parameters:
                 check_place(field, found[field])
             elif field == EXPORT:
                 found[field] = _without_pattern(filled)
+            elif field == "prompt_set" and path.rstrip("/") not in prompt_sets():  # `paper/` is a folder, `paper` a set
+                found[field] = path.rstrip("/")
         except InputError as error:
             problems.add(field, str(error))
     problems.stop("the choice of files")
