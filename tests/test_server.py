@@ -99,6 +99,8 @@ def test_server_is_ours_while_its_jury_up_runs_on_this_machine(
         write_note(store, json.dumps(note).encode())
         found = running(store)
         assert found and (found.api, found.pid) == ("http://127.0.0.1:4321/api", 7)
+        with pytest.raises(InputError, match="has just started for "), server.own_server(store, free_port()):
+            pass
         assert running(shutil.copytree(store, copied)) is None
         write_note(store, json.dumps({**note, "machine": "elsewhere"}).encode())
         assert running(store) is None

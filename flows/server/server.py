@@ -23,7 +23,7 @@ from flows.server.server_process import DATABASE, TEMPORARY
 from flows.server.supervision import UP, Supervised, lifeline, start_child
 from tasks.endpoint.api_keys import key_names
 from tasks.errors import InputError, first_of
-from tasks.files import is_locked, private_folder, read_regular
+from tasks.files import alone, is_locked, private_folder, read_regular
 from tasks.text import one_line
 
 SIGN_IN_FILE = "auth"
@@ -216,11 +216,14 @@ def own_server(store: Path, port: int, auth: str = "") -> Generator[Server]:
     """Run a server of our own inside the context, and note it for other commands.
 
     Raises:
-        InputError: the server did not start.
+        InputError: the server did not start, or the store has one.
         OSError: another program has taken the port meanwhile.
     """
     place = made_home(store)
-    served = PrefectServer(place, port, auth)
+    with alone(place):  # of two that start together, the second finds the note of the first
+        if other := noted(store):
+            raise InputError(f"Image Jury has just started for {place}, on {other.ui} of {other.machine}")
+        served = PrefectServer(place, port, auth)
     try:
         asyncio.run(served.answering())
         yield Server(port, served.child.now.pid, auth=auth)
