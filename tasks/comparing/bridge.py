@@ -120,9 +120,8 @@ def bridge(first: Evaluation, second: Evaluation, margin: float = OFFSET_MARGIN)
     common = {key: _Pair(each, other[key]) for key, each in one.items() if key in other}
     pairs = _comparable(first, second, common)
     number = len(common) - sum(map(len, pairs.values()))
-    left_out = f"{number:,} of the same name have other pictures, texts or checks, or could not be judged" * bool(
-        number
-    )
+    words = f"{number:,} of the same name have other pictures, texts or checks, or could not be judged"
+    left_out = words if number else ""
     enough = {name: its for name, its in pairs.items() if sum(each.judged for each in its) >= FEWEST}
     if not enough:
         raise InputError(_too_few(first, second, pairs, left_out))
