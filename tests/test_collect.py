@@ -32,7 +32,7 @@ from tasks.batches.log import locked
 from tasks.batches.submission import HandingIn
 from tasks.endpoint import catalog
 from tasks.ledger.run_files import read_judgments, read_outcomes, read_start, run_folders
-from tasks.spending.budget import VARIABLE
+from tasks.spending.budget import FEW, VARIABLE
 
 SAMPLES, CALLS = 2, 8
 
@@ -336,6 +336,7 @@ def test_batch_submits_samples_that_fit_the_budget_after_a_quote(
 ) -> None:
     budget, samples, store = 0.03, 10, tmp_path / "store"
     call, of_each = (1200 * 1 + 80 * 10) / 1e6, CALLS // SAMPLES  # price of a reply
+    most = call * (1 + FEW / 5)  # of a call, by five replies of the pilot about its dimension
     prices = {"judge.price-in": 1, "judge.price-out": 10, "judge.max-output-tokens": 100}
     given = ["run", "diagram", *write_figures(tmp_path / "data", samples), *batched(twin, **prices)]
     twin.polls = 3
@@ -359,7 +360,7 @@ def test_batch_submits_samples_that_fit_the_budget_after_a_quote(
     assert [read_start(each).parameters["quote"] for each in (pilot, run)] == ["pilot", ""]
     [requests] = [len(file.data.splitlines()) for file in twin.uploaded]
     assert (read_start(run).spending_limit or 0.0) > requests * call
-    assert requests % of_each == 0 and 0 < requests < (samples - 5) * of_each
+    assert requests == of_each and most * 2 * of_each < budget < most * 2 * of_each + call, "the first question counts"
     code, again, _ = jury(*given, "--budget", 0.5)
     assert code == 3 and f"Run {run.name} waits" in again and len(twin.batches) == 1
     assert run_folders(store) == [pilot, run], "of the attempt that found it, nothing is left"

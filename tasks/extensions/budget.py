@@ -221,7 +221,9 @@ class RunLimit(Limit):
         for unit in units(cases, lambda case: case.sample):
             prices = partial(prices_of, run, budget, unit)
             if run.parameters.judge.service_tier == BATCH and not budget.over:
-                await budget.fits_or_ends(prices())
+                calls = prices()
+                if await budget.fits_or_ends(calls) and calls:
+                    await run.ask_first_question()  # it counts before the next unit, since a batch releases nothing
             elif not budget.over and not await budget.fits_now(prices()):
                 if together:
                     yield together  # their reserved amounts are released only when they are judged
