@@ -36,7 +36,7 @@ from tasks.datasets.paths import FENCED, READ, check_no_url, dated, newest, own_
 from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError, Problems
 from tasks.protocols import parameters_of
-from tasks.records.parameters import FLOWS, Collect, Parameters
+from tasks.records.parameters import DEFAULT_STORE, FLOWS, Collect, Parameters, at_home, default_store
 from tasks.text import one_line
 
 LIST = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
@@ -205,9 +205,14 @@ def _from(folder: Path, field: str, value: Any) -> Any:
 
 
 def missing_places(listed: Iterable[Deployed]) -> list[str]:
-    """Return a warning for each file or folder of the list that cannot be read yet; it may come before the run."""
+    """Return a warning for each file or folder of the list that cannot be read yet, since it may come before the run,
+    and for each store that is not the one that is served.
+    """
     warnings, now = list[str](), datetime.now().astimezone()
     for deployed in listed:
+        store = at_home(str(deployed.own.get("store", DEFAULT_STORE)))
+        if store != DEFAULT_STORE and Path(store).resolve() != Path(default_store()).resolve():
+            warnings.append(f"{deployed.title}: its runs go to the store {store}; --store with that shows their pages")
         for name in READ:
             if not (path := str(deployed.own.get(name, ""))) or path in own_places(name):
                 continue
