@@ -268,7 +268,7 @@ def at_store(parameters: P) -> P:
     store = default_store() if parameters.store == DEFAULT_STORE else at_home(parameters.store)
     if "PREFECT__FLOW_RUN_ID" in os.environ and "://" not in store and not Path(store).is_absolute():
         raise InputError(
-            f"store {store!r} is relative, and the folder of a worker's run does not outlive it: set JURY_STORE on the "
-            "worker, or give an absolute path or s3://bucket/prefix"
+            f"store {store!r} is relative, and the folder of a worker's run does not outlive it: give an absolute path "
+            f"or s3://bucket/prefix, or leave it at {DEFAULT_STORE} and give that in JURY_STORE on the worker"
         )
     return parameters.model_copy(update={"store": store})
