@@ -38,8 +38,9 @@ SAMPLES, SHARDS, CHUNK = 32, 2, 8
 IN_FLIGHT = 16
 """Default number of a run's calls in flight."""
 BEFORE_THE_KILL = 32
-"""Replies in a worker's ledger, of 64 in its shard, after which the judge stops replying. The worker is killed once
-all of them are in the bucket: how many it sends at a time depends on the machine's load."""
+"""Replies in a worker's ledger, of 64 in its shard, after which the judge holds all others until the worker is killed:
+however late that is, its shard has not ended. It is killed once these replies are in the bucket: how many it sends at a
+time depends on the machine's load."""
 STORE = "s3://jury/evaluations"
 SHOWN = """
     SELECT (SELECT list([n, scored]) FROM leaderboard WHERE dimension = 'overall') AS scores,
@@ -124,11 +125,11 @@ def watch(place: Path) -> dict[str, Any]:
     for name in ("here", "there"):
         (place / name).mkdir()
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    soon, speaking = with_latency(allowed_reply(), 0.4, 0.3, 1), threading.Event()
-    speaking.set()
+    soon, killed, cache = with_latency(allowed_reply(), 0.4, 0.3, 1), threading.Event(), place / "one" / "cache"
 
     async def answer(request: Request) -> Reply:
-        await asyncio.to_thread(speaking.wait)
+        if replies(cache) >= BEFORE_THE_KILL:
+            await asyncio.to_thread(killed.wait)
         return soon(request)
 
     with ExitStack() as stack:
@@ -160,13 +161,11 @@ def watch(place: Path) -> dict[str, Any]:
         run += ["--shards", str(SHARDS), "--chunk-size", str(CHUNK), "--judge.model", "m"]
         with (place / "run.log").open("w+") as log:
             parent = subprocess.Popen([*run, "--judge.base-url", judge.base_url], env=here, stdout=log, stderr=log)
-            cache = place / "one" / "cache"
             wait_for(lambda: replies(cache) >= BEFORE_THE_KILL)
-            speaking.clear()
             wait_for(lambda: all_sent(cache, objects))
             for pid in descendants(doomed):
                 os.kill(pid, signal.SIGKILL)
-            speaking.set()
+            killed.set()
             code = parent.wait(400)
             log.seek(0)
             output = log.read()
