@@ -244,11 +244,16 @@ def test_run_alone_is_compared_with_the_one_before(store: Path, jury: Any) -> No
     keep(store, "20261121T120000-diagram-0000cc", figures(*[WON] * 9), calls=0)
     keep(store, "20261122T120000-plot-0000dd", figures(*[WON] * 9))
     keep(store, "20261123T120000-diagram-0000ee", figures(*[WON] * 9))
+    keep(store, "20261124T120000-diagram-0000ff", figures(*[WON] * 9, candidate="beta"), candidates=("beta",))
+    keep(store, "20261125T120000-diagram-000011", figures(*[WON] * 9), calls=0)
     land(store)
-    for given, before in ((["--flow", "diagram"], AFTER), ([AFTER], BEFORE)):
+    for given, before in ((["--flow", "diagram", "--candidate", "alpha"], AFTER), ([AFTER], BEFORE)):
         assert f"run {before}\n" in jury("compare", *given, "--store", store)[1]
-    code, _, err = jury("compare", "--flow", "plot", "--store", store)
-    assert code == 2 and "no earlier run compares with 20261122T120000-plot-0000dd: none judged one of its" in err
+    for flow, newest in (("plot", "20261122T120000-plot-0000dd"), ("diagram", "20261124T120000-diagram-0000ff")):
+        code, _, err = jury("compare", "--flow", flow, "--store", store)
+        assert code == 2 and f"no earlier run compares with {newest}: none judged one of its" in err
+    code, _, err = jury("compare", "--flow", "plot", "--candidate", "beta", "--store", store)
+    assert code == 2 and "holds no finished plot run of beta with own replies" in err
 
 
 # The command

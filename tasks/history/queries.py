@@ -391,17 +391,37 @@ def choose(store: Path, run: str = "", flow: str = "") -> str:
     return str(found[0][0])
 
 
-def last_comparable(store: Path, run_id: str) -> tuple[str, list[str]]:
+def newest_measured(store: Path, flow: str = "", candidate: str = "") -> str:
+    """Return the id of the newest evaluation that measured something, of a flow and a candidate; empty: of any.
+
+    Raises:
+        InputError: there is none.
+    """
+    sql = """SELECT run_id FROM evaluations
+        WHERE measured AND $1 IN ('', flow) AND ($2 = '' OR list_contains(candidates, $2))
+        ORDER BY started_at DESC, run_id DESC LIMIT 1"""
+    found = query(store, sql, values=(flow, candidate)).rows
+    if not found:
+        of = f" of {candidate}" if candidate else ""
+        what = f"finished {flow} run" if flow else "finished run"
+        raise InputError(f"{store} holds no {what}{of} with own replies; `jury status` lists the runs")
+    return str(found[0][0])
+
+
+def last_comparable(store: Path, run_id: str, candidate: str = "") -> tuple[str, list[str]]:
     """Return the newest comparable evaluation before this one, and the candidates that both have; empty: there is none.
 
     An evaluation that measured nothing is compared with none, and none with it.
+
+    Args:
+        candidate: one that both must have; empty: any.
     """
     sql = """SELECT b.run_id, list_sort(list_intersect(b.candidates, e.candidates))
         FROM evaluations e JOIN evaluations b USING (flow, series_key, protocol_key)
         WHERE e.run_id = $1 AND e.measured AND b.measured AND b.started_at < e.started_at
-            AND list_has_any(b.candidates, e.candidates)
+            AND list_has_any(b.candidates, e.candidates) AND ($2 = '' OR list_contains(b.candidates, $2))
         ORDER BY b.started_at DESC, b.run_id DESC LIMIT 1"""
-    found = query(store, sql, values=(run_id,)).rows
+    found = query(store, sql, values=(run_id, candidate)).rows
     return found[0] if found else ("", [])
 
 
