@@ -16,7 +16,7 @@ from prefect.client.schemas.actions import WorkPoolCreate
 
 from flows.cli import main
 from flows.commands.up import STARTER
-from flows.server.deployments import LIST, missing_places, read_list, when
+from flows.server.deployments import LIST, place_warnings, read_list, when
 from tasks.endpoint.catalog import RECOMMENDED_MODEL
 from tasks.protocols import parameters_of
 from tasks.records.parameters import PAIRWISE, T2I, Collect, Parameters
@@ -181,12 +181,12 @@ def test_relative_paths_are_refused_for_workers_by_deployment(
 )
 def test_unreadable_dataset_or_other_store_is_a_warning(form: dict[str, Any], words: str, tmp_path: Path) -> None:
     listed = read_list(write_list_with(tmp_path, **form))
-    [warning] = missing_places(listed)
+    [warning] = place_warnings(listed)
     assert warning.startswith("plot/plot-nightly: ") and words.format(folder=tmp_path) in warning
     (tmp_path / "figures").mkdir()
     (tmp_path / "out" / f"{datetime.now().astimezone():%Y-%m-%d}").mkdir(parents=True)
     next((tmp_path / "out").iterdir()).joinpath("run.json").write_text("[]")
-    assert missing_places(listed) == ([] if "yet" in words or "no file" in words else [warning])
+    assert place_warnings(listed) == ([] if "yet" in words or "no file" in words else [warning])
 
 
 @pytest.mark.parametrize("written", ["", "deployments: []", "deployments: 3", "[a]", "deployments: ["])

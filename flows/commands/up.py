@@ -115,7 +115,7 @@ def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Dep
     # Runs send heartbeats; the automation marks runs that fall silent.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT_SECONDS))
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
-    from flows.server.deployments import missing_places, read_list
+    from flows.server.deployments import place_warnings, read_list
     from tasks.history.landing import missing  # DuckDB, which the parts of `jury deploy` do not need
 
     try:
@@ -123,7 +123,7 @@ def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Dep
     except InputError as error:  # after an upgrade; the runs of the nights themselves are kept
         say(f"warning: {error}; until then no night is compared with others, and no drop is reported")
     listed = read_list(Path(deployments)) if deployments else read_list()
-    for words in missing_places(listed):
+    for words in place_warnings(listed):
         say(f"warning: {words}")
     return listed
 

@@ -204,7 +204,7 @@ def _from(folder: Path, field: str, value: Any) -> Any:
     return value if Path(value).is_absolute() else str(folder / value)
 
 
-def missing_places(listed: Iterable[Deployed]) -> list[str]:
+def place_warnings(listed: Iterable[Deployed]) -> list[str]:
     """Return a warning for each file or folder of the list that cannot be read yet, since it may come before the run,
     and for each store that is not the one that is served.
     """

@@ -466,7 +466,8 @@ def _answer(value: Any, item: Item) -> Answer | None:
     """Convert a value of a reply to an answer of the item's form; None: it has another form."""
     if isinstance(item.answer, tuple):
         parts = [_word(each, item) for each in value] if isinstance(value, list) else [None]  # pyright: ignore
-        return (None if None in parts else tuple(filter(None, parts))) or None  # an empty array answers nothing
+        words = () if None in parts else tuple(filter(None, parts))
+        return words or None  # an empty array answers nothing
     if isinstance(item.answer, int):
         digits = value.strip() if isinstance(value, str) else value
         whole = str(digits).isdecimal() and len(str(digits)) < 10 and not isinstance(digits, bool)

@@ -95,6 +95,7 @@ class Entry(Record):
     def fits(self, base_url: str, model: str, tier: str, at: datetime) -> bool:
         """Return whether it is the price of a call to this address, of this model and tier, at this time (UTC)."""
         known = endpoints().get(self.endpoint)
+        # A judge's address has no slash at its end, that of an entry may have one.
         here = known.stands_at(base_url) if known else f"{base_url}/".startswith(self.endpoint)
         return here and tier == self.tier and self.since <= at.date() and fnmatchcase(model.lower(), self.model)
 
