@@ -312,10 +312,10 @@ def test_restart_keeps_ui_edits_and_reports_them(seen: dict[str, Any]) -> None:
 
 
 def test_schedule_of_the_ui_runs_by_the_clock_and_paused_ones_do_not(seen: dict[str, Any]) -> None:
-    """All three are due every minute."""
-    [run] = [run for run in seen["again"]["due"] if schedule_of(run) in ("every-minute", OURS)]
-    [asked] = run["asked"]
-    assert run["auto_scheduled"] and run["deployment_id"] == seen["there"][EDITED]["id"]
+    """All three are due every minute. On a slow machine, the next minute begins before the first run's replies come."""
+    due = [run for run in seen["again"]["due"] if schedule_of(run) in ("every-minute", OURS)]
+    assert all(run["auto_scheduled"] and run["deployment_id"] == seen["there"][EDITED]["id"] for run in due)
+    [asked] = due[0]["asked"]
     assert (asked["limit"], asked["candidate"], asked["chunk_size"]) == (9, ["steady"], 32)
 
 
