@@ -55,7 +55,7 @@ def test_file_has_the_storage_version_of_older_clients(tmp_path: Path) -> None:
     for make in (land, rebuild):
         make(tmp_path)
         tags = ask(tmp_path, "SELECT tags['storage_version'] FROM duckdb_databases() WHERE database_name = 'history'")
-        assert tags[0][0].startswith("v1.0.0")
+        assert tags[0][0].startswith("v1.3.0")
 
 
 def test_distinct_aggregates_of_views_are_not_rewritten(store: Path) -> None:
