@@ -37,7 +37,7 @@ from tasks.records import INCOMPLETE, RunStart, new_id
 from tasks.records.parameters import FLOWS, OF_SHARDS, Parameters
 from tasks.report import make_page, report
 from tasks.store import store_or_warn
-from tasks.text import print_aside
+from tasks.text import number_of, print_aside
 
 ANSWER_SECONDS = 10.0
 """Longest wait for the server, with all retries of Prefect's client: a run waits for its answers."""
@@ -178,7 +178,7 @@ async def _optional(failure: str) -> AsyncGenerator[PrefectClient]:
 async def name_run(start: RunStart) -> None:
     """Name the run in the UI by flow, candidates, judge and samples, unless a person named it."""
     part = f" · shard {start.shard} of {start.shards}" if start.shards > 1 else ""
-    named = (start.flow, " + ".join(start.candidates), start.judge, f"{start.samples} samples{part}")
+    named = (start.flow, " + ".join(start.candidates), start.judge, f"{number_of(start.samples, 'sample')}{part}")
     await _rename(OF_OURS.join(named))
 
 

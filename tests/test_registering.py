@@ -73,6 +73,15 @@ def house(prefect_server: str, tmp_path: Path) -> Iterator[House]:
         yield House(client, tmp_path)
 
 
+def test_judge_without_its_key_is_reported(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    unset = "its runs will stop before their first call: The key OPENAI_API_KEY for api.openai.com is not set: "
+    [said] = house.up(parameters={"parameters": {"judge": {"model": "m", "base_url": "openai"}}}).said
+    assert said.startswith(unset) and "no Secret block openai-api-key" in said
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert house.up().said == []
+
+
 def test_unedited_deployment_follows_the_list_without_messages(house: House) -> None:
     described = "As it was. Runs every night."
     for _ in range(2):

@@ -31,10 +31,12 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_valid
 
 from flows.commands.options import nest
 from flows.flow_run import completed, misspelt, nested, read_json
+from flows.server.server import secret_block
 from tasks.comparing.alarms import EVENT, JUDGE_MOVED
 from tasks.datasets.paths import FENCED, READ, check_no_url, dated, newest, own_places
+from tasks.endpoint.api_keys import find_key
 from tasks.endpoint.catalog import addressed
-from tasks.errors import InputError, Problems
+from tasks.errors import InputError, JudgeStopped, Problems
 from tasks.protocols import parameters_of
 from tasks.records.parameters import DEFAULT_STORE, FLOWS, Collect, Parameters, at_home, default_store
 from tasks.text import one_line
@@ -299,7 +301,20 @@ async def register(deployed: Deployed, reset: bool) -> Registered:
         await _remember(client, deployed)
         served = await client.read_deployment_by_name(deployed.title)
     words = [f"{when(each)}{'' if each.active else ' (off)'}" for each in served.schedules]
-    return Registered(served.id, sorted(words), said)
+    return Registered(served.id, sorted(words), [*said, *await _missing_key(deployed, served)])
+
+
+async def _missing_key(deployed: Deployed, served: DeploymentResponse) -> list[str]:
+    """Return a message if the judge's key is neither in the environment, which runs inherit, nor on the server."""
+    try:
+        asked = deployed.form.model_validate(read_json(served.parameters.get("parameters", {})))
+        if not isinstance(asked, Collect):
+            await find_key(addressed(asked).judge, secret_block)
+    except JudgeStopped as error:
+        return [f"its runs will stop before their first call: {error}"]
+    except (ValidationError, InputError):  # of people's changes; a run reports them
+        pass
+    return []
 
 
 async def left_over(served: Collection[str]) -> list[str]:
