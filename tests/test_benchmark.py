@@ -53,7 +53,7 @@ def test_folder_without_the_split_is_refused_with_its_files(bench: Path):
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({}, "no source of Model figures"),
+        ({}, "no source of Model figures .*; JSON files there: none"),
         ({"results": "run.json", "images": "figures"}, "two sources of Model figures"),
         ({"results": "gone.json"}, "results .*/gone.json does not exist$"),
         ({"images": "figure"}, "images .*/figure does not exist$"),
