@@ -1,6 +1,7 @@
 """`jury store forget` with remote stores: data leaves the bucket and every local cache, and nothing restores it."""
 
 import asyncio
+import json
 import shutil
 from collections.abc import Callable
 from contextlib import closing
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from factories import end, judgment, outcome, start, write_run
+from s3_server import s3
 from test_forget import FIRST, IMAGES, SECOND, SECRET, hashes, places, rows, spent, write_store
 
 from flows.commands import store
@@ -17,6 +19,7 @@ from tasks.extensions.bucket import fetch_replies
 from tasks.history.forgetting import carry_out, keep_plan, make_plan
 from tasks.history.landing import land
 from tasks.history.queries import query
+from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.labels import label_folders, read_label_set
 from tasks.ledger.remote import Remote, local_cache
 from tasks.ledger.removals import UNFINISHED, mark_of
@@ -182,6 +185,13 @@ def test_forgotten_sample_leaves_an_s3_bucket(written: Path, tmp_path: Path, url
     exchange_all(remote)
     assert any(SECRET.encode() in data for data in remote.bucket.get([*remote.bucket.sizes("")]).values())
     keep_plan(remote.folder, make_plan(remote.folder, "sample", SECRET, ""))
+    bucket = url.split("/")[2]
+    denied = {"Effect": "Deny", "Principal": "*", "Action": "s3:DeleteObject", "Resource": f"arn:aws:s3:::{bucket}/*"}
+    policy = {"Version": "2012-10-17", "Statement": [denied]}
+    s3().put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
+    with pytest.raises(RemoteUnavailable, match=r"objects to remove are still there, such as ledger/.*s3:DeleteObject"):
+        carry_out(remote.folder, remote)
+    s3().delete_bucket_policy(Bucket=bucket)
     carry_out(remote.folder, remote)
     left = remote.bucket.get([*remote.bucket.sizes("")])
     assert len(left) > 20 and not [name for name, data in left.items() if SECRET.encode() in name.encode() + data]

@@ -92,7 +92,7 @@ def _tend_pictures(store: Path, remote: Remote | None) -> None:
         warn(f"{number_of(lost, 'picture')} that a stopped run had kept cannot be read: no thumbnail is left of them")
     try:
         old = remove_old(store, remote.bucket if remote else None)
-    except InputError as error:
+    except (InputError, OSError) as error:
         warn(f"old pictures and pages stay: {error}")
         return
     if old:

@@ -128,6 +128,11 @@ class Bucket:
         with self._reaching():
             for some in slices(names):
                 self._files.rm([self._path(name) for name in some])
+        # S3 answers a refused removal as it answers one that was done.
+        there = {name for folder in {name.rpartition("/")[0] for name in names} for name in self.sizes(folder)}
+        if left := sorted(there.intersection(names)):
+            words = f"{len(left)} of {len(names)} objects to remove are still there, such as {left[0]}"
+            raise RemoteUnavailable(f"In the store {self.url} {words}: do its credentials allow s3:DeleteObject?")
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
