@@ -23,6 +23,7 @@ REQUIRED = {"POSTGRES_PASSWORD": "db-secret", "JURY_AUTH": "ada:ui-secret", "JUR
 PASSED_ON = {
     "OPENAI_API_KEY": "key-secret", "JURY_ENDPOINTS": "judge.example.org=JUDGE_KEY", "JURY_ROOTS": "/data,/srv/jury",
     "JURY_BUDGET_MONTH": "200", "JURY_KEEP_DAYS": "90", "JURY_PRICES": "/data/prices.toml",
+    "JURY_PAGES": "https://jury.example.org/pages",
     "AWS_ACCESS_KEY_ID": "access-secret", "AWS_SECRET_ACCESS_KEY": "bucket-secret",
     "AWS_DEFAULT_REGION": "eu-central-1", "AWS_ENDPOINT_URL": "https://s3.example.org",
 }  # fmt: skip
