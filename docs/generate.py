@@ -305,7 +305,7 @@ def _class(name: str, kind: type[Any]) -> list[str]:
         told = _told(kind)
         rows = [(f"`{field}`", info.description or told.get(field, "")) for field, info in kind.model_fields.items()]
         parts.append(_table(("field", "meaning"), rows))
-    own = [each for each in vars(kind).values() if inspect.isfunction(each) and not each.__name__.startswith("_")]
+    own = [each for name, each in vars(kind).items() if inspect.isfunction(each) and not name.startswith("_")]
     methods = [part for each in own for part in _function(f"{name}.{each.__name__}", each)]
     return [*parts, *(methods if name == "Result" else ())]
 

@@ -25,10 +25,12 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from flows.commands.options import judge_of_environment
 from flows.result import Result, read_result
 from flows.server.server import running
 from flows.server.supervision import GARBAGE_THRESHOLDS, LEFT_BEHIND, end_without_the_rest
 from tasks.datasets.sample_objects import FigureSample, Given, ImageSample, Picture, write_samples
+from tasks.endpoint.catalog import judge_named
 from tasks.errors import InputError
 from tasks.files import private_folder
 from tasks.ledger.remote import local_cache
@@ -87,7 +89,8 @@ def judge(
     Args:
         flow: `diagram`, `plot`, `object`, `counting`, `colors`, `position` or `facts`.
         samples: None: the samples of `parameters.dataset`, from which `facts` always takes them.
-        parameters: `PairwiseParameters`, `RubricParameters` or `ChecklistParameters`, as the flow requires.
+        parameters: `PairwiseParameters`, `RubricParameters` or `ChecklistParameters`, as the flow requires. Without a
+            `judge`, `JURY_JUDGE` counts.
         name: name of the dataset of these samples, and of a candidate without a name.
         store: store of the run; empty: that of the parameters.
 
@@ -253,6 +256,10 @@ def _checked(flow: str, samples: Samples, parameters: Parameters | None, store: 
         raise InputError(f"flow {flow} takes checks with its samples: write a manifest, and name it as the dataset")
     if samples is not None and places:
         raise InputError(f"samples are given, and {', '.join(places)} besides: give either")
+    if samples is None and "dataset" not in asked.model_fields_set:
+        raise InputError("no samples are given, and the parameters name no dataset; drawn ones are dataset='samples'")
+    if "judge" not in asked.model_fields_set and (judge_name := judge_of_environment()):
+        asked = asked.model_copy(update={"judge": Judge.model_validate(judge_named(judge_name))})
     return at_store(asked.model_copy(update={"store": store}) if store else asked)
 
 

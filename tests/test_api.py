@@ -172,6 +172,7 @@ def test_cancelled_run_ends_and_keeps_its_ledger(slow: HeldJudge, judged: tuple[
         ("diagram", figures(), PairwiseParameters(results="r.json"), "samples are given, and results besides"),
         ("diagram", None, PairwiseParameters(quote="history"), "`jury run` is the way to them"),
         ("diagram", None, PairwiseParameters(shards=2), "`jury run` is the way to them"),
+        ("diagram", None, PairwiseParameters(limit=2), "the parameters name no dataset"),
         ("diagram", [], PairwiseParameters(), "the list of samples is empty"),
         ("counting", figures(), RubricParameters(), "is of type FigureSample, flow counting takes ImageSample"),
     ],
@@ -184,6 +185,12 @@ def test_invalid_arguments_are_refused_before_a_run_begins(
     with pytest.raises(InputError, match=re.escape(words)):
         api.judge(flow, samples, parameters)
     assert given_folders(tmp_path) == []
+
+
+def test_environment_names_the_judge_where_the_parameters_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURY_JUDGE", "openai/m")
+    given = PairwiseParameters(), PairwiseParameters(judge=Judge())
+    assert [api._checked("diagram", [], each, "").judge.model for each in given] == ["m", "pixel-baseline"]
 
 
 SCRIPT = """

@@ -4,6 +4,7 @@ Each field is an option; nested ones have a dot. The model receives the values a
 all mistakes, by the names that command line, form and list of deployments share.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -154,7 +155,13 @@ def judge_option() -> Option:
 
 def _not_behind_the_fence(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
     """Return the judge; InputError if only the environment of a fenced worker names it, where nobody would look."""
-    if value and roots() and context.get_parameter_source("judge") is ParameterSource.ENVIRONMENT:
+    return judge_of_environment() if context.get_parameter_source("judge") is ParameterSource.ENVIRONMENT else value
+
+
+def judge_of_environment() -> str:
+    """Return the judge that the environment names; empty: none; InputError if it is that of a fenced worker."""
+    value = os.environ.get(JUDGE, "")
+    if value and roots():
         raise InputError(f"{JUDGE} is set where {ROOTS} confines what runs: name the judge with --judge {value}")
     return value
 
