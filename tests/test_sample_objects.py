@@ -88,14 +88,18 @@ def test_removing_the_link_leaves_the_picture_file(tmp_path: Path) -> None:
 
 def test_problems_of_all_samples_are_reported_together(tmp_path: Path) -> None:
     image = ImageSample(id="4", tag="counting", prompt="p", image=None)
-    wrong = [figure("1", model_image="no/such.png"), figure("2", context={"a": float("nan")}), image, figure("ok")]
+    floats = figure("5", model_image=Image.new("F", (8, 4), 0.5))
+    wrong = [figure("1", model_image="no/such.png"), figure("2", context={"a": float("nan")}), image, floats]
     with pytest.raises(InputError) as caught:
         write_samples(tmp_path, "diagram", wrong, "given")
     first, *others = str(caught.value).splitlines()
-    assert first == "the list of samples has 3 problems:"
-    assert [line.strip().partition(":")[0] for line in others] == ["sample 1 ('1')", "sample 2 ('2')", "sample 3"]
+    assert first == "the list of samples has 4 problems:"
+    assert [line.strip().partition(":")[0] for line in others] == [
+        "sample 1 ('1')", "sample 2 ('2')", "sample 3", "sample 4 ('5')"
+    ]  # fmt: skip
     assert "model_image does not lead to a file: no/such.png; if nothing was delivered, give None" in others[0]
     assert "is of type ImageSample, flow diagram takes FigureSample" in others[2]
+    assert "model_image is of Pillow's mode F, whose values have no fixed range" in others[3]
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden"])

@@ -20,7 +20,7 @@ from tasks.records.parameters import PAIRWISE
 
 Picture = Path | str | bytes | Image.Image
 """A file, by its path; the bytes of one; or a picture in memory, written as PNG and upright by its EXIF orientation."""
-WRITTEN = {"1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16"}
+WRITTEN = {"1", "L", "LA", "P", "RGB", "RGBA", "I;16"}
 """Pillow's modes that PNG supports; a picture of another mode is written as RGB."""
 
 
@@ -121,6 +121,8 @@ def _written(picture: Picture, place: Path) -> Path:
         place.write_bytes(picture)
         return place
     if isinstance(picture, Image.Image):
+        if picture.mode[0] in "IF" and picture.mode not in WRITTEN:  # cut off at 255, numbers from 0 to 1 become black
+            raise InputError(f"is of Pillow's mode {picture.mode}, whose values have no fixed range: scale it to L")
         upright = ImageOps.exif_transpose(picture)
         (upright if upright.mode in WRITTEN else upright.convert("RGB")).save(place, "PNG")
         return place
