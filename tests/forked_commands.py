@@ -1,8 +1,9 @@
 """Commands `jury` and `prefect` for scripts, run by processes that are forked from one that has done the imports.
 
 Imports take most of the processor time of a short command, and of the processes that a run starts for its pages and
-thumbnails. The `python` on the commands' path therefore forks these, too. Every host name resolves to this machine, and
-ports are mapped as the caller asks. Usage as a program: SOCKET PORTS (a JSON object); `installed` writes the commands.
+thumbnails. The `python` on the commands' path therefore forks these, too. A command that is killed kills its forked
+process. Every host name resolves to this machine, and ports are mapped as the caller asks. Usage as a program: SOCKET
+PORTS (a JSON object); `installed` writes the commands.
 """
 
 import atexit
@@ -10,12 +11,13 @@ import gc
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from pkgutil import ModuleInfo, walk_packages
@@ -25,11 +27,13 @@ from typing import Any
 import flows
 import tasks
 from flows.server.supervision import claim_run
+from tasks.pages import page
 
 LATE = ("prefect.cli", "prefect.flow_engine", "prefect.utilities.visualization")
 LATE += ("anyio._backends._asyncio", "genai_prices", "httpcore2", "pydantic.v1", "scipy.optimize", "truststore")
 """Modules of others that commands import sooner or later."""
-FORKED = ("tasks.pages.background", "tasks.pictures.thumbnails", "flows.server.runner", "prefect.engine")
+WITHOUT_PREFECT = ("tasks.pages.background", "tasks.pictures.thumbnails")
+FORKED = (*WITHOUT_PREFECT, "flows.server.runner", "prefect.engine")
 """Modules that commands start as programs and that run in the commands' environment."""
 CLIENT = """#!{python} -SEs
 import json, os, signal, socket, sys
@@ -92,13 +96,14 @@ def run(name: str, arguments: list[str]) -> int:
     from prefect.cli import app
     from prefect.context import refresh_global_settings_context
 
-    refresh_global_settings_context()
+    module = arguments[arguments.index("-m") + 1 :] if name == "python" else []
+    if module[:1] not in ([each] for each in WITHOUT_PREFECT):
+        refresh_global_settings_context()
     try:
-        if name == "python":
+        if module:
             claim_run()  # a process that is not forked does so when it imports the flows
-            at = arguments.index("-m") + 1
-            sys.argv = arguments[at:]
-            runpy.run_module(arguments[at], run_name="__main__", alter_sys=True)
+            sys.argv = module
+            runpy.run_module(module[0], run_name="__main__", alter_sys=True)
         else:
             app()
     except SystemExit as ended:
@@ -117,8 +122,11 @@ def answer(connection: socket.socket, python: str) -> None:
     name, arguments, folder, environment = json.loads(message)
     if pid := os.fork():
         connection.sendall(pid.to_bytes(4, "big"))
+        if connection in select.select([connection, os.pidfd_open(pid)], [], [])[0]:
+            os.kill(pid, signal.SIGKILL)  # as the command was
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        connection.sendall(bytes([code if code >= 0 else 128 - code]))
+        with suppress(BrokenPipeError):
+            connection.sendall(bytes([code if code >= 0 else 128 - code]))
         os._exit(0)
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -146,6 +154,10 @@ def serve(place: str, ports: Mapping[int, int]) -> None:
     find_prefect(Path())  # sets what a command sets before it imports Prefect
     for module in (*LATE, *(each.name for package in (flows, tasks) for each in modules_of(package))):
         import_module(module)
+    for template in ("comparison", "index", "report"):
+        compiled = page._template(f"{template}.html.j2").environment  # pyright: ignore
+        for part in ("base", "grid"):
+            compiled.get_template(f"{part}.html.j2")
     gc.freeze()  # no command searches all these objects for garbage
     resolve_here(ports)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

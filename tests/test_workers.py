@@ -26,7 +26,7 @@ import yaml
 from forked_commands import installed
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, with_latency
-from served import JURY, Up, environment, free_port, wait_for, write_list
+from served import Up, environment, free_port, users_of, wait_for, write_list
 from written_datasets import png, record, write_benchmark
 
 from flows.server.server import client_settings, own_server
@@ -68,25 +68,18 @@ def subject(request: Request) -> tuple[str, ...]:
     return request.schema_name, *request.texts[1:], str(hash(tuple(request.images)))
 
 
-def descendants(pid: int) -> Iterator[int]:
-    """Yield the process and everything it started, itself last."""
-    for children in Path("/proc", str(pid), "task").glob("*/children"):
-        for child in children.read_text().split():
-            yield from descendants(int(child))
-    yield pid
-
-
 @contextmanager
-def worker(name: str, place: Path, settings: dict[str, str]) -> Iterator[int]:
-    """Start a Prefect worker with its own home and local cache, for one run at a time; yield its process id."""
+def worker(name: str, place: Path, settings: dict[str, str]) -> Iterator[Path]:
+    """Start a Prefect worker with its own home and local cache, for one run at a time; yield its home."""
     disk = place / name
     disk.mkdir()
-    own = {"PREFECT_HOME": str(disk / "prefect"), "JURY_CACHE": str(disk / "cache"), "JURY_STORE": STORE}
-    command = [str(Path(JURY).with_name("prefect")), "worker", "start", "--pool", "jury", "--limit", "1", "-n", name]
+    home = disk / "prefect"
+    own = {"PREFECT_HOME": str(home), "JURY_CACHE": str(disk / "cache"), "JURY_STORE": STORE}
+    command = [str(place / "prefect"), "worker", "start", "--pool", "jury", "--limit", "1", "-n", name]
     with (place / f"{name}.log").open("w") as log:
         running = subprocess.Popen(command, env={**settings, **own}, stdout=log, stderr=log)
         try:
-            yield running.pid
+            yield home
         finally:
             running.terminate()
             running.wait(60)
@@ -163,8 +156,8 @@ def watch(place: Path) -> dict[str, Any]:
             parent = subprocess.Popen([*run, "--judge.base-url", judge.base_url], env=here, stdout=log, stderr=log)
             wait_for(lambda: replies(cache) >= BEFORE_THE_KILL)
             wait_for(lambda: all_sent(cache, objects))
-            for pid in descendants(doomed):
-                os.kill(pid, signal.SIGKILL)
+            for process in users_of(doomed):
+                os.kill(int(process.name), signal.SIGKILL)
             killed.set()
             code = parent.wait(400)
             log.seek(0)
