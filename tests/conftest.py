@@ -22,6 +22,7 @@ from uuid import uuid4
 import hypothesis
 import pytest
 from factories import end, judgment, outcome, start, write_run
+from forked_commands import installed
 from loopback_judge import LoopbackJudge
 from opened_page import chromium
 from own_data import MINI, SEEDS, write_json_document, write_markdown_document, write_own_benchmark
@@ -251,7 +252,7 @@ def drawn_once(shared: Path) -> Iterator[Callable[[Path, str], Path]]:
 def prefect_server(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[str]:
     """Address of a Prefect server for all tests of all worker processes and the processes that they start."""
     home = tmp_path_factory.mktemp("prefect")
-    with pytest.MonkeyPatch.context() as environment, _server_of_all(shared, home) as api:
+    with pytest.MonkeyPatch.context() as environment, _shared_by_all(shared / "server", _served(home)) as api:
         for name, value in {**client_settings(api), "PREFECT_HOME": str(home / "client")}.items():
             environment.setenv(name, value)
         from prefect.settings import PREFECT_API_URL, temporary_settings
@@ -265,24 +266,37 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> It
 
 
 @contextmanager
-def _server_of_all(shared: Path, home: Path) -> Iterator[str]:
-    """Yield the address of a server that the first process starts, in this home, and ends when no other needs it."""
-    place = shared / "server"
+def _served(home: Path) -> Iterator[str]:
+    started = PrefectServer(home, temporary=True)
+    asyncio.run(started.answering())
+    yield started.api
+    started.end()
+
+
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[Path]:
+    """Folder of `jury`, `prefect` and `python` that are forked; their environment must name their Prefect server."""
+    folder = tmp_path_factory.mktemp("commands")
+    settings = {**environment(), "PREFECT_HOME": str(folder / "home")}
+    with _shared_by_all(shared / "commands", installed(folder, {}, settings)) as place:
+        yield Path(place)
+
+
+@contextmanager
+def _shared_by_all(place: Path, context: AbstractContextManager[object]) -> Iterator[str]:
+    """Yield as text the value of a context that the first process enters, and leaves when no other needs it."""
     place.mkdir(exist_ok=True)
-    address, started = place / "address", None
-    with (place / "users").open("w") as users:
+    value = place / "value"
+    with ExitStack() as stack, (place / "users").open("w") as users:
         with alone(place):
-            if not address.exists():
-                started = PrefectServer(home, temporary=True)
-                asyncio.run(started.answering())
-                address.write_text(started.api)
+            if is_first := not value.exists():
+                value.write_text(str(stack.enter_context(context)))
             fcntl.flock(users, fcntl.LOCK_SH)
-        yield address.read_text()
-        if started:
+        yield value.read_text()
+        if is_first:
             with alone(place):
-                address.unlink()
+                value.unlink()
             fcntl.flock(users, fcntl.LOCK_EX)
-            started.end()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -26,14 +26,14 @@ from typing import Any
 
 import flows
 import tasks
+from flows.server.server import find_prefect
 from flows.server.supervision import claim_run
-from tasks.pages import page
 
 LATE = ("prefect.cli", "prefect.flow_engine", "prefect.utilities.visualization")
 LATE += ("anyio._backends._asyncio", "genai_prices", "httpcore2", "pydantic.v1", "scipy.optimize", "truststore")
 """Modules of others that commands import sooner or later."""
 WITHOUT_PREFECT = ("tasks.pages.background", "tasks.pictures.thumbnails")
-FORKED = (*WITHOUT_PREFECT, "flows.server.runner", "prefect.engine")
+FORKED = (*WITHOUT_PREFECT, "flows.api", "flows.server.runner", "prefect.engine")
 """Modules that commands start as programs and that run in the commands' environment."""
 CLIENT = """#!{python} -SEs
 import json, os, signal, socket, sys
@@ -64,13 +64,14 @@ def installed(folder: Path, ports: Mapping[int, int], settings: Mapping[str, str
     with (folder / "log").open("w") as log:
         program = [sys.executable, __file__, str(place), json.dumps(ports)]
         process = subprocess.Popen(program, env=settings, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert process.stdout
         try:
-            assert process.stdout
             assert process.stdout.readline() == "ready\n", (folder / "log").read_text()
             yield folder
         finally:
             process.kill()
-            process.communicate(timeout=60)
+            process.wait(60)
+            process.stdout.close()
 
 
 def resolve_here(ports: Mapping[int, int]) -> None:
@@ -87,15 +88,24 @@ def resolve_here(ports: Mapping[int, int]) -> None:
     socket.getaddrinfo, socket.socket.connect = resolved, connected  # pyright: ignore
 
 
-def run(name: str, arguments: list[str]) -> int:
+def prefect_settings() -> dict[str, str]:
+    """Return Prefect's settings in the environment, where commands are quiet."""
+    find_prefect(Path())
+    return {name: value for name, value in os.environ.items() if name.startswith("PREFECT")}
+
+
+def run(name: str, arguments: list[str], imported: Mapping[str, str]) -> int:
+    """Run a command; `imported` are the settings with which Prefect was imported."""
+    from prefect.cli import app
+    from prefect.context import refresh_global_settings_context
+
     sys.argv = [name, *arguments]
     if name == "jury":
         from flows.cli import main
 
+        if "PREFECT_API_URL" in os.environ and prefect_settings() != imported:
+            refresh_global_settings_context()
         return main()
-    from prefect.cli import app
-    from prefect.context import refresh_global_settings_context
-
     module = arguments[arguments.index("-m") + 1 :] if name == "python" else []
     if module[:1] not in ([each] for each in WITHOUT_PREFECT):
         refresh_global_settings_context()
@@ -111,7 +121,7 @@ def run(name: str, arguments: list[str]) -> int:
     return 0
 
 
-def answer(connection: socket.socket, python: str) -> None:
+def answer(connection: socket.socket, python: str, imported: Mapping[str, str]) -> None:
     """Run one command; send its process id and its exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()  # a command may kill its process group
@@ -136,7 +146,7 @@ def answer(connection: socket.socket, python: str) -> None:
     sys.executable = python
     code = 1
     try:
-        code = run(name, arguments)
+        code = run(name, arguments, imported)
     finally:
         atexit._run_exitfuncs()  # pyright: ignore
         sys.stdout.flush()
@@ -149,9 +159,9 @@ def modules_of(package: ModuleType) -> Iterator[ModuleInfo]:
 
 
 def serve(place: str, ports: Mapping[int, int]) -> None:
-    from flows.server.server import find_prefect
+    from tasks.pages import page
 
-    find_prefect(Path())  # sets what a command sets before it imports Prefect
+    imported = prefect_settings()
     for module in (*LATE, *(each.name for package in (flows, tasks) for each in modules_of(package))):
         import_module(module)
     for template in ("comparison", "index", "report"):
@@ -168,7 +178,7 @@ def serve(place: str, ports: Mapping[int, int]) -> None:
         while True:
             connection, _ = listening.accept()
             if not os.fork():
-                answer(connection, str(Path(place).with_name("python")))
+                answer(connection, str(Path(place).with_name("python")), imported)
             connection.close()
 
 

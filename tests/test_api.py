@@ -193,6 +193,14 @@ def test_environment_names_the_judge_where_the_parameters_do_not(monkeypatch: py
     assert [api._checked("diagram", [], each, "").judge.model for each in given] == ["m", "pixel-baseline"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _forked_workers(commands: Path) -> Iterator[None]:
+    """Fork worker processes from one that has done the imports; those of a script are not forked."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "executable", str(commands / "python"))
+        yield
+
+
 SCRIPT = """
 import sys
 from flows.api import FigureSample, Judge, PairwiseParameters, judge

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served import JURY
 
 from flows.server.server import secret_block
 from tasks.endpoint.api_keys import Place, find_headers, find_key, is_loopback, key_names, listed_keys
@@ -272,11 +271,11 @@ def test_missing_block_and_block_without_a_key_are_reported(monkeypatch: pytest.
         key_for(LOOPBACK, "JSON_KEY")
 
 
-def test_unreachable_server_is_reported(tmp_path: Path) -> None:
+def test_unreachable_server_is_reported(tmp_path: Path, commands: Path) -> None:
     """Runs in a subprocess, because Prefect in this process is bound to the tests' server."""
     prefect = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_HOME": str(tmp_path), "DO_NOT_TRACK": "1"}
     given = {**prefect, "JURY_ENDPOINTS": ENDPOINTS.format("MY_KEY")}
     options = ["--judge.model", "m", "--judge.base-url", LOOPBACK, "--judge.api-key-env", "MY_KEY"]
-    done = subprocess.run([JURY, "judge", "ping", *options], env=given, capture_output=True, text=True)
+    done = subprocess.run([commands / "jury", "judge", "ping", *options], env=given, capture_output=True, text=True)
     assert done.returncode == 2 and "the Prefect server gives no Secret block my-key: " in done.stderr
     assert "Traceback" not in done.stderr

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -208,16 +207,16 @@ def test_schedule_can_be_switched_off_and_have_values_of_its_own(tmp_path: Path)
 
 
 @pytest.fixture(scope="module")
-def client(prefect_server: str) -> Iterator[SyncPrefectClient]:
+def client(prefect_server: str, commands: Path) -> Iterator[SyncPrefectClient]:
     """A client of a server with a process work pool to which the list has been deployed."""
     with get_client(sync_client=True) as client:
         client.create_work_pool(WorkPoolCreate(name="jury", type="process"))
-        deploy()
+        deploy(commands / "prefect")
         yield client
 
 
-def deploy() -> None:
-    command = [sys.executable, "-m", "prefect", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml"]
+def deploy(prefect: Path) -> None:
+    command = [prefect, "deploy", "--all", "--prefect-file", "deployments/prefect.yaml"]
     done = subprocess.run(command, cwd=HOUSE, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
 

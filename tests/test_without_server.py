@@ -43,15 +43,15 @@ class Run:
 
     dataset: Path
 
-    def __init__(self, store: Path, **settings: str) -> None:
-        self.store = store
+    def __init__(self, store: Path, program: str | Path = JURY, **settings: str) -> None:
+        self.store, self.program = store, program
         self.settings = {**environment(), **settings}
 
     def __enter__(self) -> "Run":
         self.judge = HeldJudge(4)
         self.judge.__enter__()
         given = judged_by(self.judge, **{"judge.concurrency": 4, "store": self.store})
-        command = [JURY, "run", "diagram", "--dataset", str(self.dataset), "--json", *given]
+        command = [self.program, "run", "diagram", "--dataset", str(self.dataset), "--json", *given]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(command, env=self.settings, **pipes)
         assert self.judge.asked.wait(300), self.process.communicate()
@@ -96,10 +96,12 @@ def test_killed_temporary_server_restarts_and_loses_at_most_its_record(tmp_path:
         assert (run.store / "prefect").stat().st_mode & 0o777 == 0o700
 
 
-def test_lost_answer_to_the_final_state_loses_only_the_record(tmp_path: Path, prefect_server: str) -> None:
+def test_lost_answer_to_the_final_state_loses_only_the_record(
+    tmp_path: Path, prefect_server: str, commands: Path
+) -> None:
     with (
         LoopbackRelay(prefect_server, lost=b'"type":"COMPLETED"') as relay,
-        Run(tmp_path / "store", PREFECT_API_URL=relay.api, **QUICK) as run,
+        Run(tmp_path / "store", commands / "jury", PREFECT_API_URL=relay.api, **QUICK) as run,
     ):
         code, out, messages = run.end()
         assert relay.losses and (code, messages) == (0, [f"jury: {UNRECORDED}"]) and is_whole(run, out)
@@ -119,8 +121,11 @@ def test_stopping_a_run_stops_its_temporary_server(tmp_path: Path) -> None:
         assert "Traceback" not in err and not Path(f"/proc/{server}").exists()
 
 
-def test_stopped_run_does_not_wait_for_a_hanging_server(tmp_path: Path, prefect_server: str) -> None:
-    with LoopbackRelay(prefect_server) as relay, Run(tmp_path / "store", PREFECT_API_URL=relay.api, **QUICK) as run:
+def test_stopped_run_does_not_wait_for_a_hanging_server(tmp_path: Path, prefect_server: str, commands: Path) -> None:
+    with (
+        LoopbackRelay(prefect_server) as relay,
+        Run(tmp_path / "store", commands / "jury", PREFECT_API_URL=relay.api, **QUICK) as run,
+    ):
         relay.hang()
         run.process.send_signal(signal.SIGTERM)
         out, err = run.process.communicate(timeout=60)
