@@ -195,7 +195,7 @@ def test_environment_names_the_judge_where_the_parameters_do_not(monkeypatch: py
 
 @pytest.fixture(scope="module", autouse=True)
 def _forked_workers(commands: Path) -> Iterator[None]:
-    """Fork worker processes from one that has done the imports; those of a script are not forked."""
+    """Fork worker processes from one that has done the imports; those of a script start anew unless it says so."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "executable", str(commands / "python"))
         yield
@@ -211,7 +211,8 @@ judge("diagram", [sample], PairwiseParameters(store=sys.argv[1], judge=Judge(mod
 
 def test_interrupted_caller_ends_its_run(slow: HeldJudge, tmp_path: Path, prefect_server: str) -> None:
     (tmp_path / "a.png").write_bytes(picture(9))
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path), slow.base_url, str(tmp_path / "a.png")]
+    forking = f"import sys\nsys.executable = {sys.executable!r}\n{SCRIPT}"
+    command = [sys.executable, "-c", forking, str(tmp_path), slow.base_url, str(tmp_path / "a.png")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as program:
         assert slow.asked.wait(90)
         program.send_signal(signal.SIGINT)

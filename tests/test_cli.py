@@ -289,10 +289,9 @@ def test_interrupt_is_reported(store: Path, jury: Any, monkeypatch: pytest.Monke
     assert jury("store", "sync", "--store", store)[::2] == (130, "jury: stopped\n")
 
 
-def test_closed_output_pipe_is_no_error(store: Path) -> None:
-    code = "import sys; from flows.cli import main; sys.exit(main(['query', 'FROM range(100000)']))"
-    env = {**environment(), "JURY_STORE": str(store)}
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+def test_closed_output_pipe_is_no_error(store: Path, commands: Path) -> None:
+    command, env = [commands / "jury", "query", "FROM range(100000)"], {**environment(), "JURY_STORE": str(store)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
     assert process.stdout and process.stderr
     process.stdout.close()
     assert (process.stderr.read(), process.wait(60)) == (b"", 0)

@@ -14,7 +14,7 @@ from tasks.datasets.paths import Folder
 from tasks.errors import InputError
 from tasks.pictures import decoding
 from tasks.pictures.decoding import PACKAGES, BadPicture, NoReader, format_of
-from tasks.pictures.preparation import as_shown, prepare
+from tasks.pictures.preparation import Picture, as_shown, prepare
 
 NOT_INSTALLED = "the extra `vector` is not installed: this machine cannot draw PDF and SVG"
 
@@ -31,12 +31,12 @@ def svg(inner: str = "", size: str = 'width="60" height="40"', around: str = "")
     return f"{around}<svg {names} {size}>{inner}</svg>".encode()
 
 
-def corners(data: bytes) -> tuple[object, object]:
-    """Return the colors of the first and the last pixel, as a judge sees them."""
-    return _corners(as_shown(data))
+def sent(picture: Picture) -> Image.Image:
+    return Image.open(BytesIO(base64.b64decode(picture.encoded)))
 
 
-def _corners(image: Image.Image) -> tuple[object, object]:
+def corners(image: Image.Image) -> tuple[object, object]:
+    """Return the colors of the first and the last pixel."""
     # Steps of 15: compression may change a color slightly.
     stepped = image.point([round(value / 15) * 15 for value in range(256)] * 3)
     return stepped.getpixel((0, 0)), stepped.getpixel((image.width - 1, image.height - 1))
@@ -69,24 +69,23 @@ def test_raster_file_is_sent_as_an_equal_png(data: bytes, notes: tuple[str, ...]
     name = picture.note.format
     assert picture.note.changes == (*notes, f"{name} to PNG")
     assert (picture.note.sent_format, picture.note.width, picture.note.height) == ("PNG", 30, 20)
-    sent = Image.open(BytesIO(base64.b64decode(picture.encoded)))
-    assert (sent.mode, _corners(sent)) == ("RGB", (RED, BLUE))
+    assert sent(picture).mode == "RGB" and corners(sent(picture)) == (RED, BLUE)
 
 
 @pytest.mark.parametrize("name", ["TIFF", "AVIF"])
 def test_transparency_becomes_white_and_orientation_is_applied(name: str):
     transparent = prepare(file(ALPHA, name), POLICY)
     assert transparent.note.changes == ("transparency composited on white", f"{name} to PNG")
-    assert corners(file(ALPHA, name)) == (WHITE, WHITE)
+    assert corners(sent(transparent)) == (WHITE, WHITE)
     turned = prepare(file(halves(), name, exif=oriented(6)), POLICY)
     assert turned.note.changes == ("EXIF orientation applied", f"{name} to PNG")
     assert (turned.note.sent_width, turned.note.sent_height) == (20, 30)
 
 
 def test_16_bit_grey_is_scaled():
-    data = file(Image.new("I;16", (30, 20), 40_000), "TIFF")
-    assert corners(data) == ((150, 150, 150), (150, 150, 150))
-    assert prepare(data, POLICY).note.changes == ("16 bits scaled to 8", "TIFF to PNG")
+    picture = prepare(file(Image.new("I;16", (30, 20), 40_000), "TIFF"), POLICY)
+    assert corners(sent(picture)) == ((150, 150, 150), (150, 150, 150))
+    assert picture.note.changes == ("16 bits scaled to 8", "TIFF to PNG")
 
 
 REFUSED = {
@@ -134,21 +133,23 @@ class TestDrawn:
         ids=["PDF", "SVG", "SVG without a size"],
     )  # fmt: skip
     def test_drawing_is_sent_as_a_png_of_2048_pixels(self, data: bytes, size: tuple[int, int]):
-        note = prepare(data, POLICY).note
+        picture = prepare(data, POLICY)
+        note = picture.note
         assert note.changes == (f"{note.format} to PNG",)
         assert max(note.sent_width, note.sent_height) == 2048
         assert abs(note.sent_width - size[0]) <= 1 and abs(note.sent_height - size[1]) <= 1
-        assert corners(data) == (RED, BLUE)
+        assert corners(sent(picture)) == (RED, BLUE)
 
     def test_first_page_is_judged(self):
         data = file(Image.new("RGB", (9, 9), RED), "PDF", save_all=True, append_images=[Image.new("RGB", (9, 9))] * 2)
-        assert prepare(data, POLICY).note.changes == ("first of 3 pages", "PDF to PNG")
-        assert corners(data) == (RED, RED)
+        picture = prepare(data, POLICY)
+        assert picture.note.changes == ("first of 3 pages", "PDF to PNG")
+        assert corners(sent(picture)) == (RED, RED)
 
     def test_empty_background_is_white(self):
-        data = svg('<rect width="1" height="1" fill="red"/>')
-        assert corners(data) == (RED, WHITE)
-        assert prepare(data, POLICY).note.changes == ("transparency composited on white", "SVG to PNG")
+        picture = prepare(svg('<rect width="1" height="1" fill="red"/>'), POLICY)
+        assert corners(sent(picture)) == (RED, WHITE)
+        assert picture.note.changes == ("transparency composited on white", "SVG to PNG")
 
     @pytest.mark.parametrize("family", ["", 'font-family="No Such Font"', 'font-family="serif"'])
     def test_text_in_a_missing_font_is_still_drawn(self, family: str):
@@ -157,8 +158,8 @@ class TestDrawn:
 
     def test_embedded_picture_is_drawn(self):
         inner = base64.b64encode(file(Image.new("RGB", (6, 4), RED), "PNG")).decode()
-        data = svg(f'<image href="data:image/png;base64,{inner}" width="60" height="40"/>')
-        assert corners(data) == (RED, RED)
+        shown = as_shown(svg(f'<image href="data:image/png;base64,{inner}" width="60" height="40"/>'))
+        assert corners(shown) == (RED, RED)
 
     def test_foreign_object_must_be_converted_by_the_user(self):
         assert "only a browser shows" in refusal(svg("<foreignObject><p>words</p></foreignObject>"), NoReader)
