@@ -52,11 +52,19 @@ FEWER_FRAMES = """
 """Prefect's pages redraw graphs and placeholders all the time: a third of the processor, without a graphics card."""
 
 
+@pytest.fixture(scope="module")
+def context(browser: Any) -> Iterator[Any]:
+    """Return the context of all pages, which keeps the scripts of Prefect's UI."""
+    opened = browser.new_context(viewport={"width": 1400, "height": 1800})
+    opened.set_default_timeout(120_000)
+    opened.add_init_script(FEWER_FRAMES)
+    yield opened
+    opened.close()
+
+
 @pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    tab = browser.new_page(viewport={"width": 1400, "height": 1800})
-    tab.set_default_timeout(120_000)
-    tab.add_init_script(FEWER_FRAMES)
+def page(context: Any) -> Iterator[Any]:
+    tab = context.new_page()
     yield tab
     tab.close()
 
