@@ -11,6 +11,7 @@ from loopback_judge import LoopbackJudge
 from numpy.typing import NDArray
 from simulate_alarm import decline, quiet, raised, simulate, step
 from simulate_anchors import AT, BY, Judge, after, false_alarms, judged, told
+from test_alarms import nights as usual_nights
 from test_alarms import report_nights
 from written_history import ask
 
@@ -145,9 +146,9 @@ def test_moved_judge_is_reported_once_without_a_drop(
     assert "`jury alarms restart diagram` begins its baselines anew" in moved.words and moved.falsely in moved.words
     newest = night(store, BASELINE + 6, judge=-20)
     rebuild(store)
-    assert judge_news(store, newest) == []
     seen = watched(store, newest.run_id)
-    assert not seen.alarms and [each.nights for each in seen.judges] == [4] and [*seen.open] == [*seen.judges]
+    assert not seen.judge_news and not seen.alarms and [each.nights for each in seen.judges] == [4]
+    assert [*seen.open] == [*seen.judges]
     payload = payload_of(moved, newest)
     assert payload["what"] == "has another judge than before" and payload["flow"] == "diagram"
     html = "".join(page(gather(store, newest.run_id)))
@@ -176,8 +177,7 @@ def test_anchor_alarm_ends_on_recovery_and_the_next_is_reported(moved_store: Pat
     for day in range(3):
         again = night(store, BASELINE + 9 + day, judge=-20)
     assert len(judge_news(store, again)) == 1 and len(moved_judges(store)) == 1
-    for day in range(BASELINE + 1):
-        night(store, BASELINE + 12 + day, dataset_key="e" * 64)
+    usual_nights(store, *range(BASELINE + 12, 2 * BASELINE + 13), dataset_key="e" * 64)
     land(store)
     assert not moved_judges(store)  # the other dataset has a whole baseline
 
