@@ -1,6 +1,6 @@
-"""A landing in a process that is killed, at each point that leaves another state behind.
+"""Landings in other processes, some of which are killed at each point that leaves another state behind.
 
-This module owns these points. The process is forked from one with everything imported, which takes seconds.
+This module owns these points. Each process is forked from one with everything imported, which takes seconds.
 """
 
 import multiprocessing
@@ -9,10 +9,12 @@ import shutil
 import signal
 from collections.abc import Callable
 from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from tasks.history import database, landing, rows
+from tasks.pages.site import renew_and_send
 
 Patch = Callable[[], None]
 SECONDS = 60
@@ -21,6 +23,7 @@ IMPORTED = [
     "tasks.history.derived_tables",
     "tasks.protocols.figures.protocol",
     "tasks.protocols.figures.labels",
+    "tasks.pages.site",
 ]
 
 
@@ -84,12 +87,28 @@ REBUILT: dict[str, Patch] = {
 
 def dies(store: Path, place: str) -> None:
     """Run a landing in a store, or a rebuild of its history, until it is killed at a point, and wait for its end."""
+    assert ended(started(_work, store, place)) in (-signal.SIGKILL, -signal.SIGALRM)
+
+
+def started(work: Callable[..., object], *arguments: object) -> BaseProcess:
+    """Start a process that calls a function of this module."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
-    process = context.Process(target=_work, args=(store, place))
+    process = context.Process(target=work, args=arguments)
     process.start()
+    return process
+
+
+def ended(process: BaseProcess) -> int | None:
+    """Wait for the end of a process; return its exit code."""
     process.join(SECONDS)
-    assert process.exitcode in (-signal.SIGKILL, -signal.SIGALRM), process.exitcode
+    return process.exitcode
+
+
+def land_and_show(store: Path, run_id: str) -> None:
+    """Land the runs of a store, then make the page of one."""
+    landing.land(store)
+    renew_and_send(str(store), [run_id])
 
 
 def _work(store: Path, place: str) -> None:

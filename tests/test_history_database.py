@@ -14,7 +14,7 @@ import duckdb
 import pytest
 from factories import RUN, judgment, start, write_run
 from full_disk import files_of
-from killed_landing import PLACES, REBUILT, dies
+from killed_landing import PLACES, REBUILT, dies, ended, land_and_show, started
 from written_history import ask, whole_run
 
 from tasks.errors import InputError
@@ -105,14 +105,14 @@ def test_killed_landing_leaves_a_whole_history_and_the_next_completes_it(
 # Full disk
 
 
-@pytest.mark.parametrize("room", [0, 3_000_000])
-def test_full_disk_keeps_the_old_history_until_the_next_landing(tmp_path: Path, room: int) -> None:
+@pytest.mark.parametrize(("replies", "room"), [(2_400, 0), (800, 300_000)], ids=["commit", "checkpoint"])
+def test_full_disk_keeps_the_old_history_until_the_next_landing(tmp_path: Path, replies: int, room: int) -> None:
     whole_run(tmp_path, EARLIER)
     with files_of(room and 5000), pytest.raises(InputError, match="is unchanged, because it cannot be written: "):
         land(tmp_path)
     land(tmp_path)
     before = rows(tmp_path)
-    words = [f"{number:x}" * 300 for number in range(4_500)]
+    words = [f"{number:x}" * 300 for number in range(replies)]
     write_run(tmp_path, start(), [judgment(f"s{number}", raw=raw) for number, raw in enumerate(words)], None)
     whole_run(tmp_path, LATER)
     size = (tmp_path / HISTORY).stat().st_size
@@ -148,51 +148,35 @@ def hold_open(store: Path) -> Iterator[subprocess.Popen[str]]:
         yield holder
 
 
-def test_readers_keep_what_they_opened_and_block_no_landing(tmp_path: Path) -> None:
-    whole_run(tmp_path, EARLIER)
-    land(tmp_path)
-    with hold_open(tmp_path) as first:
-        whole_run(tmp_path)
-        assert land(tmp_path).loaded == (RUN,)
-        with hold_open(tmp_path) as second:
-            for number in range(5):
-                with (tmp_path / "ledger" / RUN / "judgments.jsonl").open("a") as file:
-                    file.write((tmp_path / "ledger" / RUN / "judgments.jsonl").read_text().splitlines()[0] + "\n")
-                assert land(tmp_path).loaded == (RUN,), number
-            assert [holder.communicate()[0] for holder in (first, second)] == ["4\n", "8\n"]
-    assert ask(tmp_path, "SELECT count(*) FROM judgments") == [(13,)]
-    assert files(tmp_path) == WHOLE
+def test_readers_keep_what_they_opened_and_block_no_landing(store: Path) -> None:
+    with hold_open(store) as first:
+        replies = whole_run(store, LATER) / "judgments.jsonl"
+        assert land(store).loaded == (LATER,)
+        with hold_open(store) as second:
+            for number in range(3):
+                with replies.open("a") as file:
+                    file.write(replies.read_text().splitlines()[0] + "\n")
+                assert land(store).loaded == (LATER,), number
+            assert [holder.communicate()[0] for holder in (first, second)] == ["1\n", "5\n"]
+    assert ask(store, "SELECT count(*) FROM judgments") == [(8,)]
+    assert files(store) == WHOLE
 
 
-def test_process_that_holds_the_history_open_queries_the_newest(tmp_path: Path) -> None:
+def test_process_that_holds_the_history_open_queries_the_newest(store: Path) -> None:
     """DuckDB shares one database between all connections of a process to the same path."""
-    whole_run(tmp_path, EARLIER)
-    land(tmp_path)
-    with duckdb.connect(tmp_path / HISTORY, read_only=True) as db:
-        whole_run(tmp_path)
-        land(tmp_path)
-        assert db.execute("SELECT run_id FROM runs").fetchall() == [(EARLIER,)]
-        assert ask(tmp_path, "SELECT run_id FROM runs ORDER BY 1") == [(EARLIER,), (RUN,)]
-
-
-LAND = """
-import pathlib, sys
-from tasks.history.landing import land
-from tasks.pages.site import renew_and_send
-land(pathlib.Path(sys.argv[1]))
-renew_and_send(sys.argv[1], [sys.argv[2]])
-"""
+    with duckdb.connect(store / HISTORY, read_only=True) as db:
+        whole_run(store, LATER)
+        land(store)
+        assert db.execute("SELECT run_id FROM runs").fetchall() == [(RUN,)]
+        assert ask(store, "SELECT run_id FROM runs ORDER BY 1") == [(RUN,), (LATER,)]
 
 
 def test_two_processes_land_their_runs_at_once(tmp_path: Path) -> None:
     runs = (EARLIER, RUN)
     for run_id in runs:
         whole_run(tmp_path, run_id)
-    with (
-        subprocess.Popen([sys.executable, "-c", LAND, str(tmp_path), EARLIER]) as one,
-        subprocess.Popen([sys.executable, "-c", LAND, str(tmp_path), RUN]) as other,
-    ):
-        assert (one.wait(), other.wait()) == (0, 0)
+    one, other = (started(land_and_show, tmp_path, run_id) for run_id in runs)
+    assert (ended(one), ended(other)) == (0, 0)
     assert [run_id for (run_id,) in ask(tmp_path, "SELECT run_id FROM runs ORDER BY run_id")] == list(runs)
     assert missing(tmp_path) == []
     index = (tmp_path / "pages" / "index.html").read_text()
@@ -223,12 +207,10 @@ os._exit(0)
 """
 
 
-def test_other_programs_cannot_write_to_the_history(tmp_path: Path) -> None:
-    whole_run(tmp_path)
-    land(tmp_path)
+def test_other_programs_cannot_write_to_the_history(store: Path) -> None:
     user = NOBODY if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory() as place:
-        shutil.copy2(tmp_path / HISTORY, place)
+        shutil.copy2(store / HISTORY, place)
         if user:
             os.chown(place, user, user)
             os.chown(Path(place) / HISTORY, user, user)
@@ -236,33 +218,31 @@ def test_other_programs_cannot_write_to_the_history(tmp_path: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 1 and "Permission denied" in done.stderr
         assert [left.name for left in Path(place).iterdir()] == [HISTORY]
-    assert (tmp_path / HISTORY).stat().st_mode & 0o777 == 0o400
+    assert (store / HISTORY).stat().st_mode & 0o777 == 0o400
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="any other user cannot write to the history")
-def test_changes_by_root_are_set_aside_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    whole_run(tmp_path)
-    land(tmp_path)
-    before, log = rows(tmp_path), tmp_path / f"{HISTORY}.wal"
+def test_changes_by_root_are_set_aside_and_reported(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+    before, log = rows(store), store / f"{HISTORY}.wal"
 
     def change() -> None:
-        subprocess.run([sys.executable, "-c", CHANGE, str(tmp_path / HISTORY)], check=True)
+        subprocess.run([sys.executable, "-c", CHANGE, str(store / HISTORY)], check=True)
         assert log.stat().st_size
 
     change()
-    assert rows(tmp_path) == before
+    assert rows(store) == before
     [message] = caplog.messages
-    [aside] = tmp_path.glob(f"{HISTORY}.*.aside")
+    [aside] = store.glob(f"{HISTORY}.*.aside")
     assert not log.exists() and str(log) in message and str(aside) in message and "read_only=True" in message
     change()
-    night(tmp_path, LATER, 21)
-    assert land(tmp_path).loaded == (LATER,)
+    night(store, LATER, 21)
+    assert land(store).loaded == (LATER,)
     assert not log.exists() and len(caplog.messages) == 2
-    assert ask(tmp_path, "SELECT run_id, flow FROM runs ORDER BY 1") == [(RUN, "diagram"), (LATER, "diagram")]
-    with duckdb.connect(tmp_path / HISTORY) as db:  # closing applies the write-ahead log
+    assert ask(store, "SELECT run_id, flow FROM runs ORDER BY 1") == [(RUN, "diagram"), (LATER, "diagram")]
+    with duckdb.connect(store / HISTORY) as db:  # closing applies the write-ahead log
         db.execute("DELETE FROM runs")
-    assert land(tmp_path).loaded == ()
-    assert len(ask(tmp_path, "FROM runs")) == 2
+    assert land(store).loaded == ()
+    assert len(ask(store, "FROM runs")) == 2
 
 
 def test_history_of_a_group_store_is_readable_by_the_group(tmp_path: Path) -> None:

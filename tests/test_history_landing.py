@@ -174,13 +174,13 @@ def test_threshold_that_is_no_number_counts_as_damage(tmp_path: Path, given: dic
 
 
 def test_run_too_large_for_memory_is_reported_and_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DuckDB keeps the texts of 2,048 rows, here 100 MB, in memory whatever its limit."""
+    """DuckDB keeps the texts of 2,048 rows, here 50 MB, in memory whatever its limit."""
     monkeypatch.setattr(database, "_idle", [])
-    rows = [judgment(f"s{number}", raw=f"{number} long " * 5_000) for number in range(2_100)]
+    rows = [judgment(f"s{number}", raw=f"{number} long " * 2_500) for number in range(2_100)]
     write_run(tmp_path, start(), rows, end())
     whole_run(tmp_path, LATER)
     with monkeypatch.context() as small:
-        small.setitem(database._WRITER, "memory_limit", "100MB")
+        small.setitem(database._WRITER, "memory_limit", "50MB")
         found = land(tmp_path)
     assert found.loaded == (LATER,)
     [sentence] = found.left_out
@@ -193,17 +193,15 @@ def test_run_too_large_for_memory_is_reported_and_skipped(tmp_path: Path, monkey
     assert ask(tmp_path, sql) == [(2_100, len(rows[0].raw))]
 
 
-def test_rebuild_replaces_files_that_are_no_history(tmp_path: Path) -> None:
-    whole_run(tmp_path)
-    land(tmp_path)
-    for file in (tmp_path / HISTORY, tmp_path / FOLDER / "master.duckdb"):
+def test_rebuild_replaces_files_that_are_no_history(store: Path) -> None:
+    for file in (store / HISTORY, store / FOLDER / "master.duckdb"):
         file.unlink()
         file.write_bytes(b"something else altogether" * 1000)
     for use in (land, missing):
         with pytest.raises(ValueError, match=r"cannot be opened: .*`jury store rebuild`"):
-            use(tmp_path)
-    assert rebuild(tmp_path).loaded == (RUN,)
-    assert ask(tmp_path, "SELECT run_id FROM runs") == [(RUN,)]
+            use(store)
+    assert rebuild(store).loaded == (RUN,)
+    assert ask(store, "SELECT run_id FROM runs") == [(RUN,)]
 
 
 @pytest.mark.parametrize("mark", ["", "CREATE MACRO layout() AS 'another';"])
@@ -218,16 +216,14 @@ def test_history_of_another_version_asks_for_a_rebuild(tmp_path: Path, mark: str
     assert land(tmp_path) == Landed((), ())
 
 
-def test_question_to_a_history_of_another_version_asks_for_a_rebuild(tmp_path: Path) -> None:
-    whole_run(tmp_path)
-    land(tmp_path)
-    (tmp_path / HISTORY).chmod(0o600)
-    with duckdb.connect(tmp_path / HISTORY) as db:
+def test_question_to_a_history_of_another_version_asks_for_a_rebuild(store: Path) -> None:
+    (store / HISTORY).chmod(0o600)
+    with duckdb.connect(store / HISTORY) as db:
         db.execute("CREATE OR REPLACE MACRO layout() AS 'another'; DROP VIEW evaluations")
-    for ask_it in (lambda: query(tmp_path, "evaluations"), lambda: agreement(tmp_path, RUN, RUN)):
+    for ask_it in (lambda: query(store, "evaluations"), lambda: agreement(store, RUN, RUN)):
         with pytest.raises(InputError, match=r"^The history was made by another version .*`jury store rebuild`"):
             ask_it()
-    assert query(tmp_path, "SELECT run_id FROM runs").rows == [(RUN,)]
+    assert query(store, "SELECT run_id FROM runs").rows == [(RUN,)]
 
 
 def test_rebuild_without_readable_ledgers_keeps_the_history(tmp_path: Path) -> None:
