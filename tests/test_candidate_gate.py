@@ -1,7 +1,7 @@
 """The candidate gate: its rule, which runs it compares, reasons for uncertainty, and its output."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,67 @@ from tasks.comparing.verdict import outcome_words
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.history.queries import held_open
-from tasks.records import BudgetStop, Outcome
+from tasks.records import BudgetStop, Judgment, Outcome
 from tasks.statistics.intervals import Bounded, difference, whole, with_missing
 
-BASE, NEW, LAST = (f"202611{day}T120000-diagram-0000{day}" for day in (19, 20, 21))
+PLANNED: list[tuple[str, Sequence[Outcome | Judgment], dict[str, Any]]] = []
+"""Runs in the store of all tests: id, rows, changes."""
 
 
 def outcomes(candidate: str, results: Sequence[tuple[str, str]], **changes: Any) -> list[Outcome]:
     return figures(*results, candidate=candidate, **changes)
 
 
-def keep_two(store: Path, before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]], **changes: Any) -> None:
-    keep(store, BASE, outcomes("base", before), candidates=("base",))
-    keep(store, NEW, outcomes("new", after), candidates=("new",), **changes)
+def plan(day: int, rows: Sequence[Outcome | Judgment], flow: str = "diagram", **changes: Any) -> str:
+    """Plan a run of the candidates in these rows; return its id."""
+    run_id = f"202611{day}T120000-{flow}-{len(PLANNED):06}"
+    names = tuple(dict.fromkeys(row.candidate for row in rows))
+    PLANNED.append((run_id, rows, {"candidates": names, "parameters": {"threshold": 7.0}, **changes}))
+    return run_id
+
+
+DECIDED: dict[str, tuple[list[tuple[str, str]], int, str, str]] = {
+    "same": ([WON] * 60, 0, "passes", "0.0 [−6.0, +6.0], n = 60 samples; the lower"),
+    "less": ([LOST] * 60, 4, "fails", "−100.0 [−100.0, −88.1], n = 60 samples; the u"),
+    "near": ([WON] * 50 + [LOST] * 10, 5, "cannot tell", "−16.7 ["),
+}
+"""Candidate -> its results, exit code, decision, and its difference from sixty won samples."""
+STATUSES = ["incomplete"] * 3 + ["no_reference"] + [""] * 96
+GAPS = [
+    each.model_copy(update={"score": None, "status": status, "overall": None} if status else {})
+    for each, status in zip(outcomes("gaps", [WON] * 100), STATUSES, strict=True)
+]
+SIXTY, THIRTY, LOW = [WON] * 60, [WON] * 30, [LOST] * 30
+BEFORE = {"perfect": [WON] * N, "base": SIXTY, "half": [WON] * 40 + [LOST] * 40}
+AFTER = {"rarely lost": [LOST, LOST, *[WON] * (N - 2)], "few": [WON] * 7, "again": LOW, "begun": THIRTY}
+BEFORE |= dict.fromkeys(("again", "one", "stopped", "two"), THIRTY)
+AFTER |= {name: results for name, (results, *_) in DECIDED.items()}
+BASE = plan(19, [*GAPS, *(row for name, results in BEFORE.items() for row in outcomes(name, results))])
+NEW = plan(20, [row for name, results in AFTER.items() for row in outcomes(name, results)])
+plan(21, [*outcomes("colder", THIRTY), *outcomes("one", LOW)], key="q", protocol={"temperature": "0"})
+plan(21, outcomes("again", LOW), calls=0)  # reused all its replies
+STOP = BudgetStop(budget=1.0, spent=0.9, judged=20, samples=30, is_random=True)
+STOPPED = plan(20, outcomes("stopped", [WON] * 20), samples=30, ended={"stopped": STOP})
+PLOTS = plan(20, [*outcomes("base", THIRTY), *outcomes("new", THIRTY)], "plot")
+ACCUSED = "<img src=x>|[a](http://b)\n# c"
+plan(20, [*outcomes(ACCUSED, THIRTY), *outcomes(ACCUSED, [WON] * 9, control="same picture")])
+for day, name, shift in ((19, "base", 0.0), (20, "new", -2.0)):
+    images = [image(f"{n}/0", 6 + n % 3 + (n + day) % 2 + shift, tag="counting", candidate=name) for n in range(30)]
+    plan(day, images, "counting")
+UNFINISHED = "20261121T120000-diagram-000021"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A store with all planned runs and an unfinished one, held open."""
+    store = tmp_path_factory.mktemp("gates")
+    for run_id, rows, changes in PLANNED:
+        keep(store, run_id, rows, **changes)
+    begun = start(UNFINISHED, started_at="2026-11-21T12:00:00+00:00", candidates=("begun",))
+    write_run(store, begun, [judgment(candidate="begun")], None)
     land(store)
+    with held_open(store):
+        yield store
 
 
 # The rule
@@ -56,11 +103,9 @@ def test_equal_candidates_pass_and_a_drop_of_ten_fails(case: Case) -> None:
     assert dropped["passes"] == 0
 
 
-def test_few_differences_bound_the_interval(tmp_path: Path) -> None:
+def test_few_differences_bound_the_interval(store: Path) -> None:
     """Two of 292 lost: by chance, at most 2.5% of all pairs are lost, so at most 2.5 points."""
-    before = [WON] * N
-    keep_two(tmp_path, before, [LOST, LOST, *before[2:]])
-    found = no_worse(tmp_path, "diagram", "new", "base", 5)
+    found = no_worse(store, "diagram", "rarely lost", "perfect", 5)
     assert found.decision == "passes" and found.found
     assert found.found.low == pytest.approx(-2.45, abs=0.02) and found.found.high == pytest.approx(1.26, abs=0.01)
 
@@ -74,115 +119,79 @@ def test_missing_scores_widen_the_interval() -> None:
         assert low is not None and high is not None and low < high - 4
 
 
-def test_score_is_compared_with_the_minimum(tmp_path: Path) -> None:
-    keep_two(tmp_path, [], [WON] * 40 + [LOST] * 40)
-    with held_open(tmp_path):
-        decisions = [least_score(tmp_path, "diagram", "new", least).decision for least in (30, 50, 70)]
+def test_score_is_compared_with_the_minimum(store: Path) -> None:
+    decisions = [least_score(store, "diagram", "half", least).decision for least in (30, 50, 70)]
     assert decisions == ["passes", "cannot tell", "fails"]
     with pytest.raises(InputError, match="--min 101: scores of diagram lie between 0 and 100"):
-        least_score(tmp_path, "diagram", "new", 101)
+        least_score(store, "diagram", "half", 101)
 
 
-def test_images_are_compared_by_prompt(tmp_path: Path) -> None:
-    for day, name, shift in ((19, "base", 0.0), (20, "new", -2.0)):
-        rows = [image(f"{n}/0", 6 + n % 3 + (n + day) % 2 + shift, tag="counting", candidate=name) for n in range(30)]
-        keep(tmp_path, f"202611{day}T120000-counting-0000aa", rows, candidates=(name,), parameters={"threshold": 7.0})
-    land(tmp_path)
-    with held_open(tmp_path):
-        found = no_worse(tmp_path, "counting", "new", "base", 1)
-        assert found.decision == "fails" and found.found and found.found.n == 30
-        assert least_score(tmp_path, "counting", "new", 5).decision == "passes"
+def test_images_are_compared_by_prompt(store: Path) -> None:
+    found = no_worse(store, "counting", "new", "base", 1)
+    assert found.decision == "fails" and found.found and found.found.n == 30
+    assert least_score(store, "counting", "new", 5).decision == "passes"
 
 
 # Choice of runs
 
 
-def test_newer_run_stopped_at_its_budget_cannot_tell(tmp_path: Path) -> None:
-    keep(tmp_path, BASE, outcomes("new", [WON] * 30), candidates=("new",))
-    stop = BudgetStop(budget=1.0, spent=0.9, judged=20, samples=30, is_random=True)
-    keep(tmp_path, NEW, outcomes("new", [WON] * 20), candidates=("new",), samples=30, ended={"stopped": stop})
-    land(tmp_path)
-    gates = least_score(tmp_path, "diagram", "new", 50), no_worse(tmp_path, "diagram", "new", "new", 5)
+def test_newer_run_stopped_at_its_budget_cannot_tell(store: Path) -> None:
+    gates = least_score(store, "diagram", "stopped", 50), no_worse(store, "diagram", "stopped", "stopped", 5)
     for found in gates:
-        assert (found.decision, found.run_id) == ("cannot tell", NEW)
-        assert f"{NEW}: {stop.sentence}" in found.unsure
+        assert (found.decision, found.run_id) == ("cannot tell", STOPPED)
+        assert f"{STOPPED}: {STOP.sentence}" in found.unsure
     compared = gates[1].comparison
     assert compared and gates[1].against_run == BASE
-    assert outcome_words(compared).startswith(f"{NEW}: {stop.sentence} No difference shown for new since")
+    assert outcome_words(compared).startswith(f"{STOPPED}: {STOP.sentence} No difference shown for stopped since")
 
 
-def test_two_candidates_of_one_run_are_compared_within_it(tmp_path: Path) -> None:
-    rows = [*outcomes("base", [WON] * 30), *outcomes("new", [WON] * 30)]
-    keep(tmp_path, BASE, rows, candidates=("base", "new"))
-    land(tmp_path)
-    found = no_worse(tmp_path, "diagram", "new", "base", 20)
+def test_baseline_is_the_same_run_else_the_newest_comparable_one(store: Path) -> None:
+    found = no_worse(store, "diagram", "two", "one", 20)
     assert (found.decision, found.run_id, found.against_run) == ("passes", BASE, BASE)
+    assert no_worse(store, "diagram", "same", "one", 20).against_run == BASE
 
 
-def test_baseline_is_the_newest_comparable_run(tmp_path: Path) -> None:
-    keep_two(tmp_path, [WON] * 30, [WON] * 30)
-    keep(tmp_path, LAST, outcomes("base", [LOST] * 30), candidates=("base",), key="q")
-    land(tmp_path)
-    assert no_worse(tmp_path, "diagram", "new", "base", 20).against_run == BASE
+def test_candidate_is_compared_with_its_earlier_measurement(store: Path) -> None:
+    found = no_worse(store, "diagram", "again", "again", 5)
+    assert (found.decision, found.against_run, found.run_id) == ("fails", BASE, NEW)
 
 
-def test_candidate_is_compared_with_its_earlier_measurement(tmp_path: Path) -> None:
-    keep(tmp_path, BASE, outcomes("new", [WON] * 30), candidates=("new",))
-    keep(tmp_path, NEW, outcomes("new", [LOST] * 30), candidates=("new",))
-    keep(tmp_path, LAST, outcomes("new", [LOST] * 30), candidates=("new",), calls=0)  # reused all its replies
-    land(tmp_path)
-    found = no_worse(tmp_path, "diagram", "new", "new", 5)
-    assert (found.decision, found.run_id, found.against_run) == ("fails", NEW, BASE)
+def test_candidate_without_a_run_or_margin_that_any_keeps_is_an_input_error(store: Path, jury: Any) -> None:
+    def refused(flow: str, *given: object) -> str:
+        code, _, err = jury("gate", "--flow", flow, "--candidate", *given, "--store", store)
+        assert code == 2
+        return err
 
-
-def test_candidate_without_a_run_or_margin_that_any_keeps_is_an_input_error(tmp_path: Path, jury: Any) -> None:
-    keep_two(tmp_path, [WON] * 30, [WON] * 30)
-    code, _, err = jury("gate", "--flow", "diagram", "--candidate", "gone", "--min", 9, "--store", tmp_path)
-    assert code == 2 and "no finished diagram run has a candidate 'gone'; those judged are base, new" in err
-    itself = ["--candidate", "new", "--against", "new", "--margin", 1, "--store", tmp_path]
-    code, _, err = jury("gate", "--flow", "diagram", *itself)
-    assert code == 2 and f"new has one finished diagram run with replies of its own, {NEW}: there is none" in err
-    for flow, margin in (("diagram", "100"), ("counting", "10"), ("diagram", "nan")):
-        command = ["gate", "--flow", flow, "--candidate", "new", "--against", "base", "--margin", margin]
-        code, _, err = jury(*command, "--store", tmp_path)
-        assert code == 2 and f"--margin {margin}: scores of {flow} lie between 0 and " in err
+    found = refused("plot", "gone", "--min", 9)
+    assert "no finished plot run has a candidate 'gone'; those judged are base, new" in found
+    found = refused("plot", "new", "--against", "new", "--margin", 1)
+    assert f"new has one finished plot run with replies of its own, {PLOTS}: there is none" in found
+    for flow, margin in (("plot", "100"), ("counting", "10"), ("plot", "nan")):
+        found = refused(flow, "new", "--against", "base", "--margin", margin)
+        assert f"--margin {margin}: scores of {flow} lie between 0 and " in found
 
 
 # Uncertainty
 
 
-def test_incomparable_runs_cannot_tell_and_name_the_difference(tmp_path: Path) -> None:
-    keep_two(tmp_path, [WON] * 30, [WON] * 30, key="q", protocol={"temperature": "0"})
-    with held_open(tmp_path):
-        found = no_worse(tmp_path, "diagram", "new", "base", 5)
-        assert found.decision == "cannot tell" and "temperature: 1 → 0" in found.unsure[0]
-        assert no_worse(tmp_path, "diagram", "new", "base", 20, ["temperature"]).decision == "passes"
+def test_incomparable_runs_cannot_tell_and_name_the_difference(store: Path) -> None:
+    found = no_worse(store, "diagram", "colder", "half", 5)
+    assert found.decision == "cannot tell" and "temperature: 1 → 0" in found.unsure[0]
+    assert no_worse(store, "diagram", "colder", "perfect", 20, ["temperature"]).decision == "passes"
 
 
-def test_missing_scores_few_samples_and_unfinished_runs_cannot_tell(tmp_path: Path) -> None:
-    rows = outcomes("gaps", [WON] * 100)
-    lacking = zip(rows, ["incomplete"] * 3 + ["no_reference"], strict=False)
-    missing = [each.model_copy(update={"score": None, "status": status, "overall": None}) for each, status in lacking]
-    keep(tmp_path, BASE, [*missing, *rows[4:]], candidates=("gaps",))
-    keep(tmp_path, NEW, [*outcomes("few", [WON] * 7), *outcomes("new", [WON] * 30)], candidates=("few", "new"))
-    write_run(tmp_path, start(LAST, started_at="2026-11-21T12:00:00+00:00", candidates=("new",)), [judgment()], None)
-    land(tmp_path)
-    with held_open(tmp_path):
-        results = {name: least_score(tmp_path, "diagram", name, 50) for name in ("gaps", "few", "new")}
+def test_missing_scores_few_samples_and_unfinished_runs_cannot_tell(store: Path) -> None:
+    results = {name: least_score(store, "diagram", name, 50) for name in ("gaps", "few", "begun")}
     assert {found.decision for found in results.values()} == {"cannot tell"}
     assert {name: found.unsure for name, found in results.items()} == {
         "gaps": (f"96 of 100 samples of gaps have a score in {BASE} (3 incomplete, 1 no reference): less than 97%",),
         "few": ("there are 7 to go by, and no interval below 8",),
-        "new": (f"a newer run of new, {LAST}, has not finished",),
+        "begun": (f"a newer run of begun, {UNFINISHED}, has not finished",),
     }
 
 
-def test_failed_controls_are_printed_but_do_not_change_the_decision(tmp_path: Path, jury: Any) -> None:
-    name = "<img src=x>|[a](http://b)\n# c"
-    accused = outcomes(name, [WON] * 9, control="same picture")
-    keep(tmp_path, NEW, [*outcomes(name, [WON] * 30), *accused], candidates=(name,))
-    land(tmp_path)
-    code, out, _ = jury("gate", "--flow", "diagram", "--candidate", name, "--min", 50, "--store", tmp_path)
+def test_failed_controls_are_printed_but_do_not_change_the_decision(store: Path, jury: Any) -> None:
+    code, out, _ = jury("gate", "--flow", "diagram", "--candidate", ACCUSED, "--min", 50, "--store", store)
     assert code == 0 and "**Controls RED: false preference 36 of 36: do not trust this judge's scores.**" in out
     assert "<img" not in out.replace("\\<", "") and "\n# c" not in out, "the name is escaped in Markdown"
 
@@ -190,25 +199,13 @@ def test_failed_controls_are_printed_but_do_not_change_the_decision(tmp_path: Pa
 # Output
 
 
-DECIDED: dict[str, tuple[list[tuple[str, str]], int, str, str]] = {
-    "same": ([WON] * 60, 0, "passes", "0.0 [−6.0, +6.0], n = 60 samples; the lower"),
-    "less": ([LOST] * 60, 4, "fails", "−100.0 [−100.0, −88.1], n = 60 samples; the u"),
-    "near": ([WON] * 50 + [LOST] * 10, 5, "cannot tell", "−16.7 ["),
-}
-"""Candidate -> its results, exit code, decision, and its difference from sixty won samples."""
-
-
-def test_output_and_exit_code_state_the_decision(tmp_path: Path, jury: Any) -> None:
-    keep(tmp_path, BASE, outcomes("base", [WON] * 60), candidates=("base",))
-    rows = [row for name, (results, *_) in DECIDED.items() for row in outcomes(name, results)]
-    keep(tmp_path, NEW, rows, candidates=(*DECIDED,))
-    land(tmp_path)
+def test_output_and_exit_code_state_the_decision(store: Path, jury: Any) -> None:
     for name, (_, code, decision, words) in DECIDED.items():
         command = ["gate", "--flow", "diagram", "--candidate", name, "--against", "base", "--margin", 10]
-        found, out, _ = jury(*command, "--store", tmp_path)
+        found, out, _ = jury(*command, "--store", store)
         assert found == code and out.startswith(f"### diagram, {name}: {decision}\n\n{name} against base: {words}")
         assert "| overall | 100.0 |" in out and f"- {name}: run {NEW}\n- base: run {BASE}\n" in out
-    found, out, _ = jury(*command, "--store", tmp_path, "--json")
+    found, out, _ = jury(*command, "--store", store, "--json")
     assert found == code and json.loads(out)["decision"] == decision
 
 
