@@ -23,6 +23,7 @@ from tasks.batches.results import remove
 from tasks.errors import InputError
 from tasks.files import is_store_name, remove_drafts, remove_file, remove_folder, write_at, write_file
 from tasks.history.database import reading
+from tasks.history.landing import land
 from tasks.ledger import labels
 from tasks.ledger.bucket import MOST_OBJECT
 from tasks.ledger.labels import exchange_labels
@@ -107,11 +108,11 @@ def test_history_is_not_written_through_a_link(store: Path, tmp_path: Path, name
 
 
 def test_writer_removes_only_leftovers_of_writers(store: Path) -> None:
-    assert ended("store", "sync", "--store", store)[0] == 0
+    land(store)
     for name in ("notes", "scratch", "fresh.duckdb.wal"):
         (store / ".history" / name).mkdir()
     whole_run(store, "20261121T120000-diagram-0000aa")
-    assert ended("store", "sync", "--store", store)[0] == 0
+    land(store)
     assert {"notes", "lock", "master.duckdb"} == {path.name for path in (store / ".history").iterdir()}
 
 
@@ -346,7 +347,9 @@ def test_drafts_are_removed_only_inside_the_store(empty: Path, outside: Path) ->
     assert [*(empty / "labels" / "people").iterdir()] == [] and contents(outside) == before
 
 
-@pytest.mark.parametrize(("given", "private"), [(0o700, (0o700, 0o600)), (0o2770, (0o2770, 0o660))])
+@pytest.mark.parametrize(
+    ("given", "private"), [(0o700, (0o700, 0o600)), (0o755, (0o700, 0o600)), (0o2770, (0o2770, 0o660))]
+)
 def test_written_files_are_private_or_the_groups(empty: Path, given: int, private: tuple[int, int]) -> None:
     empty.chmod(given)
     write_file(empty, f"pictures/{SHA256}.jpg", b"ours")
@@ -432,12 +435,8 @@ def files_open_to_others(folder: Path) -> list[Path]:
 
 
 @pytest.mark.usefixtures("prefect_server")
-@pytest.mark.parametrize("by_hand", [True, False])
-def test_files_of_a_run_are_private(tmp_path: Path, jury: Any, by_hand: bool) -> None:
+def test_files_of_a_run_are_private(tmp_path: Path, jury: Any) -> None:
     store = tmp_path / "above" / "store"
-    if by_hand:
-        store.mkdir(parents=True)
-        store.chmod(0o755)
     assert jury("run", "position", "--dataset", "samples", "--limit", 1, "--store", store)[0] == 0
     (store / "prefect").mkdir(exist_ok=True)
     (store / "prefect" / "prefect.db").touch(0o644)
@@ -447,8 +446,10 @@ def test_files_of_a_run_are_private(tmp_path: Path, jury: Any, by_hand: bool) ->
     assert entries_open_to_others(store) == []
     assert files_open_to_others(store / "ledger") == files_open_to_others(store / "pictures") == []
     assert any((store / "pictures").glob("*.jpg")) and any((store / "ledger").glob("*/judgments.jsonl"))
-    assert stat.S_IMODE(store.stat().st_mode) == (0o755 if by_hand else 0o700)
-    out = jury("status", "--store", store)[1]
-    assert ("other users of this machine may enter it: chmod 700" in out) is by_hand
+    for mode in (0o700, 0o755):
+        assert stat.S_IMODE(store.stat().st_mode) == 0o700
+        store.chmod(mode)
+        out = jury("status", "--store", store)[1]
+        assert ("other users of this machine may enter it: chmod 700" in out) is (mode == 0o755)
     assert jury("store", "rebuild", "--store", store)[0] == 0
-    assert entries_open_to_others(store) == []
+    assert entries_open_to_others(store) == [] and stat.S_IMODE(store.stat().st_mode) == 0o755

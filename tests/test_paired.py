@@ -214,7 +214,7 @@ def test_values_outside_the_scale_are_refused(values: list[float]) -> None:
 )
 def test_intervals_cover_the_true_mean(n: int, shares: tuple[float, ...], at_least: float, at_most: float) -> None:
     scores, random = np.array([0.0, 50.0, 100.0]), np.random.default_rng(7)
-    bounds = np.array([interval(random.choice(scores, size=n, p=shares))[1:3] for _ in range(300)], dtype=float)
+    bounds = np.array([interval(random.choice(scores, size=n, p=shares))[1:3] for _ in range(200)], dtype=float)
     truth = scores @ shares
     covered = (bounds[:, 0] <= truth) & (truth <= bounds[:, 1])
     assert at_least <= covered.mean() <= at_most
@@ -222,5 +222,5 @@ def test_intervals_cover_the_true_mean(n: int, shares: tuple[float, ...], at_lea
 
 @pytest.mark.parametrize(("n", "ceiling"), [(12, 0.97), (20, 0.97)])
 def test_intervals_cover_the_mean_of_prompts_near_the_ceiling(n: int, ceiling: float) -> None:
-    seen = seen_level("", Images(ceiling).level, 10, n, [7], 300)
+    seen = seen_level("", Images(ceiling).level, 10, n, [7], 200)
     assert 0.92 <= seen.covered <= 0.995
