@@ -226,6 +226,7 @@ JUDGES: dict[str, tuple[Callable[[int], float], str]] = {
 """New judge -> its scores, and the beginning of its sentence."""
 
 
+@pytest.mark.usefixtures("without_pages")
 def test_bridge_prints_and_stores_each_of_three_decisions(tmp_path: Path, jury: Any, ask: Any) -> None:
     store = tmp_path / "store"
     old = keep_clocks(store, "old", base)

@@ -99,11 +99,13 @@ def night_outcomes(edited: str, wrong: int = 0, score: float | None = 0.0) -> li
     return rows
 
 
-def write_night(store: Path, day: int, edited: str = "", wrong: int = 0, score: float | None = 0.0) -> str:
+def write_night(
+    store: Path, day: int, edited: str = "", wrong: int = 0, score: float | None = 0.0, candidate: str = "alpha"
+) -> str:
     own = {"scheduled": True, "dataset_key": edited.ljust(64, "0"), "series_key": "s" * 64, "dimensions": ("together",)}
-    return finished(
-        store, f"202609{day:02}T030000000-facts-{day:06}", night_outcomes(edited, wrong, score), **own
-    ).run_id
+    rows = [row.model_copy(update={"candidate": candidate}) for row in night_outcomes(edited, wrong, score)]
+    run_id = f"202609{day:02}T030000000-facts-{day:06}"
+    return finished(store, run_id, rows, candidates=(candidate,), **own).run_id
 
 
 def query_nights(store: Path, columns: str) -> list[Any]:
@@ -130,22 +132,23 @@ def test_edited_check_leaves_the_series_of_the_others_unbroken(tmp_path: Path) -
 
 
 def test_gate_compares_only_the_checks_of_both_runs(tmp_path: Path) -> None:
-    few = ("a", "10 of 100 checks differ and are left out.", [])
-    many = ("bcde", "50 of 100", ["50 of 100 checks differ between"])
-    write_night(tmp_path, 1)
-    for day, (edited, note, unsure) in enumerate((few, many), 2):
-        write_night(tmp_path, day, edited)
-        land(tmp_path)
-        gate = no_worse(tmp_path, "facts", "alpha", "alpha", 5.0)
+    cases: dict[str, tuple[str, str, str, list[str]]] = {
+        "few": ("", "a", "10 of 100 checks differ and are left out.", []),
+        "many": ("a", "bcde", "50 of 100", ["50 of 100 checks differ between"]),
+    }
+    before, after = write_night(tmp_path, 1, "abcdefghij"), write_night(tmp_path, 2)
+    last = write_night(tmp_path, 3, wrong=5, score=None)
+    for day, (name, (once, now, *_)) in enumerate(cases.items()):
+        write_night(tmp_path, 4 + 2 * day, once, candidate=name)
+        write_night(tmp_path, 5 + 2 * day, now, candidate=name)
+    land(tmp_path)
+    for name, (_, _, note, unsure) in cases.items():
+        gate = no_worse(tmp_path, "facts", name, name, 5.0)
         assert gate.comparison and any(line.startswith(note) for line in notes(gate.comparison))
         assert [line[: len(start)] for line, start in zip(gate.unsure, unsure, strict=True)] == unsure
-    before, after = write_night(tmp_path, 4, "abcdefghij"), write_night(tmp_path, 5)
-    land(tmp_path)
     with pytest.raises(NotAlike, match="have no checks in common"):
         compare(tmp_path, before, after)
     assert compare_candidates(tmp_path, before, after, ["alpha"]) == []
-    last = write_night(tmp_path, 6, wrong=5, score=None)
-    land(tmp_path)
     for gate in (no_worse(tmp_path, "facts", "alpha", "alpha", 5.0), least_score(tmp_path, "facts", "alpha", 60.0)):
         assert gate.unsure == (f"50.0% of the checks of alpha have a score in {last}: less than 97%",)
 
