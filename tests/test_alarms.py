@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from anchored_nights import FIRST
-from factories import TIED, WON, end, figures, finished, image, judgment, outcome, start, write_run
+from factories import TIED, WON, end, figures, finished, image, judgment, outcome, page_trend, start, write_run
 from loopback_judge import LoopbackJudge
 from prefect import flow, get_client
 from served import wait_for
@@ -143,9 +143,12 @@ def test_open_drop_reports_its_newest_night_and_a_changed_judge(store: Path) -> 
 
 
 def test_drop_ends_when_the_score_recovers_and_the_next_is_reported(dropped: Path) -> None:
-    nights(dropped, *range(DROPPED + 1, DROPPED + 4))
+    nights(dropped, *range(DROPPED + 1, DROPPED + 3))
+    last = night(dropped, DROPPED + 3, USUAL)
     land(dropped)
     assert [(each.state, each.nights) for each in alarms(dropped)] == [("back", 3)]
+    trend = [(point.baseline_score, point.dropped) for point in page_trend(dropped, last.run_id, "overall")]
+    assert trend == [(None, False)] * BASELINE + [(75.0, True)] * 3 + [(75.0, False)]
     assert new_alarms(dropped, night(dropped, DROPPED + 4, WORSE))
     assert [each.state for each in alarms(dropped)] == ["open", "back"]
     nights(dropped, *range(DROPPED + 5, DROPPED + 6 + BASELINE), key="q")  # by another judge

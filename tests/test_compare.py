@@ -106,7 +106,11 @@ AGAIN = {
     for taken in (17, 5)
 }
 """Number of replies reused -> run."""
+REPLIES = ASKED[:10]
 WITHOUT_NEW = plan(BOTH, calls=0, candidates=("alpha", "beta"), ended={"reused": 18})
+# Half of 40 rose by 100 and half fell: s = 101.27, times (2.0227 + 0.8512) / sqrt(40).
+MIXED = plan_two(figures(*[WON, LOST] * 20), figures(*[LOST, WON] * 20))
+SAME, RISEN = (plan(figures(*results * 20), 20) for results in ([WON, LOST], [WON, WON]))
 COUNTED = plan_two(*([image(f"{n}/{copy}", 6.0) for n in range(9) for copy in range(of)] for of in (1, 4)), "counting")
 
 
@@ -249,8 +253,9 @@ def test_run_alone_is_compared_with_the_one_before(store: Path, jury: Any) -> No
     land(store)
     for given, before in ((["--flow", "diagram", "--candidate", "alpha"], AFTER), ([AFTER], BEFORE)):
         assert f"run {before}\n" in jury("compare", *given, "--store", store)[1]
-    for flow, newest in (("plot", "20261122T120000-plot-0000dd"), ("diagram", "20261124T120000-diagram-0000ff")):
-        code, _, err = jury("compare", "--flow", flow, "--store", store)
+    plots, beta = "20261122T120000-plot-0000dd", "20261124T120000-diagram-0000ff"
+    for given, newest in (((), beta), (("--flow", "plot"), plots), (("--flow", "diagram"), beta)):
+        code, _, err = jury("compare", *given, "--store", store)
         assert code == 2 and f"no earlier run compares with {newest}: none judged one of its" in err
     code, _, err = jury("compare", "--flow", "plot", "--candidate", "beta", "--store", store)
     assert code == 2 and "holds no finished plot run of beta with own replies" in err
@@ -293,22 +298,17 @@ def test_command_prints_direction_and_interval_or_the_whole_as_json(store: Path,
 
 
 @pytest.mark.parametrize(
-    ("later", "words"),
+    ("after", "words"),
     [
-        # Half of 40 rose by 100 and half fell: s = 101.27, times (2.0227 + 0.8512) / sqrt(40).
-        ([LOST, WON], ["No difference shown for alpha since its run of 2026-11-19 12:00 (at n = 40 samples)",
-                       "; a difference of 46.0 would have"]),
-        ([WON, LOST], ["No difference shown for alpha", "difference 0.0 (no interval: 0 changed)", "none: 0 changed"]),
-        ([WON, WON], ["alpha scores higher than in its run", "]; changes of 23.0 or more are found 4 times in 5"]),
+        (MIXED[1], ["No difference shown for alpha since its run of 2026-11-19 12:00 (at n = 40 samples)",
+                    "; a difference of 46.0 would have"]),
+        (SAME, ["No difference shown for alpha", "difference 0.0 (no interval: 0 changed)", "none: 0 changed"]),
+        (RISEN, ["alpha scores higher than in its run", "]; changes of 23.0 or more are found 4 times in 5"]),
     ],
+    ids=["mixed", "same", "risen"],
 )  # fmt: skip
-def test_decision_is_printed_with_what_would_have_shown(
-    tmp_path: Path, jury: Any, later: list[tuple[str, str]], words: list[str]
-) -> None:
-    keep(tmp_path, BEFORE, figures(*[WON, LOST] * 20))
-    keep(tmp_path, AFTER, figures(*later * 20))
-    land(tmp_path)
-    code, out, _ = jury("compare", "--store", tmp_path)
+def test_decision_is_printed_with_what_would_have_shown(planned: Path, jury: Any, after: str, words: list[str]) -> None:
+    code, out, _ = jury("compare", MIXED[0], after, "--store", planned)
     assert code == 0 and all(each in out for each in words)
 
 
@@ -460,54 +460,62 @@ def night(store: Path, day: int, rows: Sequence[Outcome | Judgment], number: int
     return finished(store, run_id, rows, **{"scheduled": True, **changes}).run_id
 
 
-def since_last(store: Path, run_id: str) -> list[Comparison]:
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A store with scheduled runs on three datasets, held open: of one candidate, in shards, with reused replies."""
+    store, same = tmp_path_factory.mktemp("nights"), figures(*[WON] * 9)
+    night(store, 9, same, scheduled=False)
+    night(store, 10, same, calls=0)
+    night(store, 11, same, key="q")
+    night(store, 12, same, dataset_key="e" * 64)
+    night(store, 13, same, candidates=("beta",))
+    night(store, 14, same, flow="plot")
+    write_run(store, start("20261115T030000000-diagram-000015"), [], None)
+    for day, changes in ((20, {}), (21, {}), (22, {"calls": 0}), (23, {"key": "z"})):
+        night(store, day, same, **changes)
+    for day, results in ((18, [WON] * 16), (20, [LOST] * 16), (19, [WON] * 8)):  # one shard never finished
+        for shard, at in enumerate(range(0, len(results), 8), 1):
+            part: dict[str, Any] = {"shard": shard, "shards": 2, "evaluation_id": f"e{day}", "dataset_key": "f" * 64}
+            night(store, day, figures(*results[at : at + 8], first=at), number=1 + shard, scheduled=False, **part)
+    first = night(store, 18, [*REPLIES, *figures(*[WON] * 10)], number=4, dataset_key="a" * 64)
+    for day, taken in ((19, 4), (20, 6)):
+        rows = [*repeat(REPLIES, taken, first, day), *figures(*[WON] * 10)]
+        night(store, day, rows, number=4, dataset_key="a" * 64, calls=4 - taken)
     land(store)
+    with held_open(store):
+        yield store
+
+
+def since_last(store: Path, run_id: str) -> list[Comparison]:
     before, names = last_comparable(store, run_id)
     return compare_candidates(store, before, run_id, names)
 
 
-def runs_before(store: Path, run_id: str) -> list[str]:
-    return [each.before.run_id for each in since_last(store, run_id)]
+def runs_before(store: Path, day: int) -> list[int]:
+    """Return the day of the run before a scheduled one, in a list; without such a run, the list is empty."""
+    found = since_last(store, f"202611{day}T030001000-diagram-0000{day}")
+    return [int(each.before.run_id[6:8]) for each in found]
 
 
-def test_last_comparable_run_is_the_newest_with_equal_dataset_and_protocol(tmp_path: Path) -> None:
-    same = figures(*[WON] * 9)
-    wanted = night(tmp_path, 9, same, scheduled=False)
-    night(tmp_path, 10, same, calls=0)
-    night(tmp_path, 11, same, key="q")
-    night(tmp_path, 12, same, dataset_key="e" * 64)
-    night(tmp_path, 13, same, candidates=("beta",))
-    night(tmp_path, 14, same, flow="plot")
-    write_run(tmp_path, start("20261115T030000000-diagram-000015"), [], None)
-    run_id = night(tmp_path, 20, same)
-    night(tmp_path, 21, same)
-    others = night(tmp_path, 22, same, calls=0), night(tmp_path, 23, same, key="z")
-    assert [runs_before(tmp_path, each) for each in (run_id, *others)] == [[wanted], [], []]
+def test_last_comparable_run_is_the_newest_with_equal_dataset_and_protocol(nights: Path) -> None:
+    assert [runs_before(nights, day) for day in (20, 22, 23)] == [[9], [], []]
 
 
-def test_shards_are_compared_as_one_evaluation(tmp_path: Path) -> None:
-    rows = figures(*[WON] * 16)
-    for day, verdicts in ((18, rows), (20, figures(*[LOST] * 16))):
-        for number, part in ((1, verdicts[:8]), (2, verdicts[8:])):
-            night(tmp_path, day, part, number=number, shard=number, shards=2, evaluation_id=f"e{day}", scheduled=False)
-    night(tmp_path, 19, rows[:8], shard=1, shards=2, evaluation_id="e19")  # the second shard never finished
-    assert runs_before(tmp_path, "e20") == ["e18"]
-    [found] = since_last(tmp_path, "e20")
+def test_shards_are_compared_as_one_evaluation(nights: Path) -> None:
+    [found] = since_last(nights, "e20")
+    assert found.before.run_id == "e18"
     assert (found.rows[0].difference.n, found.rows[0].difference.decision) == (16, "worse")
 
 
-def test_run_that_reused_most_replies_is_not_compared(tmp_path: Path) -> None:
-    asked = [judgment(f"s{number:02}", key=str(number)) for number in range(10)]
-    first = night(tmp_path, 18, [*asked, *figures(*[WON] * 10)])
-    for day, taken in ((19, 4), (20, 6)):
-        run_id = night(tmp_path, day, [*repeat(asked, taken, first, day), *figures(*[WON] * 10)], calls=4 - taken)
-    second = f"20261119{run_id[8:-2]}19"
-    assert "4 of 10 replies of" in since_last(tmp_path, second)[0].shared
-    summary = summarize(tmp_path, run_id)
+def test_run_that_reused_most_replies_is_not_compared(nights: Path) -> None:
+    second, third = (f"202611{day}T030004000-diagram-0000{day}" for day in (19, 20))
+    assert "4 of 10 replies of" in since_last(nights, second)[0].shared
+    summary = summarize(nights, third)
     shown = markdown(summary)
     nothing = "6 of 10 answers reused: too few are new for a new measurement; --reuse-hours 0 asks again."
     assert nothing in shown and f"**{nothing}" not in shown
     assert nothing in sentence(summary)
-    assert query(tmp_path, "SELECT DISTINCT run_id FROM trend ORDER BY 1").rows[-1] == (second,)
-    text = "".join(page(gather(tmp_path, run_id)))
+    trend = query(nights, "SELECT DISTINCT run_id FROM trend").rows
+    assert (second,) in trend and (third,) not in trend
+    text = "".join(page(gather(nights, third)))
     assert nothing in text and "no difference shown" not in text.lower()

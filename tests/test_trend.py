@@ -6,7 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from factories import figures, finished, image, page_trend
+from factories import WON, figures, finished, image, page_trend
 
 from tasks.comparing.trend import BREAK, Point, breaks, series_of, shared_scales, trend_charts
 from tasks.history.landing import land
@@ -19,12 +19,11 @@ NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # naive, as re
 PROTOCOL = {"temperature": "1", "prompt aesthetics": "a", "model asked": "x", "model answered": "x-1"}
 
 
-def night(store: Path, day: int, protocol: Any = None, verdicts: str = "MMMM", **changes: Any) -> RunStart:
-    """Write a finished run of eight samples, each with these verdicts; its protocol key depends on its protocol."""
+def night(store: Path, day: int, protocol: Any = None, **changes: Any) -> RunStart:
+    """Write a finished run of eight won samples; its protocol key depends on its protocol."""
     followed = {**PROTOCOL, **(protocol or {})}
-    overall = "Human" if verdicts == "HHHH" else "Model"
     names = changes.get("candidates", ["alpha"])
-    rows = [row for name in names for row in figures(*[(verdicts, overall)] * 8, candidate=name)]
+    rows = [row for name in names for row in figures(*[WON] * 8, candidate=name)]
     if changes.get("flow") == "colors":
         rows = [image(f"{tag}{number}/0", tag=tag) for tag in changes["dimensions"] for number in range(8)]
     key = "".join(followed[name][:1] for name in sorted(followed) if name != "model asked").ljust(64, "0")
@@ -123,12 +122,3 @@ def test_chart_marks_a_drop_below_the_baseline() -> None:
     assert BREAK in chart.on_page() and BREAK not in quiet.on_page()
     assert shared_scales([points]).scores == (45.0, 55.0)
     assert "50.0 [45.0, 55.0] dropped from 52.0" in chart.words
-
-
-def test_trend_has_baseline_and_drops_of_scheduled_runs(tmp_path: Path) -> None:
-    for day in range(10, 26):
-        last = night(tmp_path, day, scheduled=True, verdicts="MMMM" if day < 25 else "HHHH")
-    land(tmp_path)
-    found = page_trend(tmp_path, last.run_id, "overall")
-    assert [point.baseline_score for point in found] == [None] * 14 + [100.0] * 2
-    assert [point.dropped for point in found] == [False] * 15 + [True]
