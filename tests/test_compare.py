@@ -471,8 +471,10 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     night(store, 13, same, candidates=("beta",))
     night(store, 14, same, flow="plot")
     write_run(store, start("20261115T030000000-diagram-000015"), [], None)
-    for day, changes in ((20, {}), (21, {}), (22, {"calls": 0}), (23, {"key": "z"})):
-        night(store, day, same, **changes)
+    night(store, 20, same)
+    night(store, 21, same)
+    night(store, 22, same, calls=0)
+    night(store, 23, same, key="z")
     for day, results in ((18, [WON] * 16), (20, [LOST] * 16), (19, [WON] * 8)):  # one shard never finished
         for shard, at in enumerate(range(0, len(results), 8), 1):
             part: dict[str, Any] = {"shard": shard, "shards": 2, "evaluation_id": f"e{day}", "dataset_key": "f" * 64}

@@ -139,67 +139,83 @@ def keep(store: Path, hour: int, rows: list, finished: bool = True, stopped: Any
     return begun.evaluation_id
 
 
-def count_replies(store: Path, evaluation_id: str) -> tuple[int, int, bool]:
-    """Return the counts of replies and of new ones, and whether the evaluation measured anything."""
-    land(store)
-    sql = "SELECT replies, anew, measured FROM evaluations WHERE run_id = $1"
-    [found] = query(store, sql, values=(evaluation_id,)).rows
-    return found
-
-
-def test_half_of_the_replies_must_be_new(tmp_path: Path) -> None:
-    keep(tmp_path, 1, replies(*[0] * 20))
-    measured = {10: True, 11: False, 20: False, 0: True}
-    runs = [keep(tmp_path, hour, replies(*[1] * n, *[0] * (20 - n))) for hour, n in enumerate(measured, 2)]
-    found = {taken: count_replies(tmp_path, run) for taken, run in zip(measured, runs, strict=True)}
-    assert found == {taken: (20, 20 - taken, each) for taken, each in measured.items()}
-
-
-def test_replies_of_a_killed_run_count_for_the_one_that_resumed_it(tmp_path: Path) -> None:
-    keep(tmp_path, 1, replies(*[0] * 18), finished=False)
-    resumed = keep(tmp_path, 2, replies(*[1] * 18, 0, 0))
-    again = keep(tmp_path, 3, replies(*[1] * 18, 2, 2))
-    assert count_replies(tmp_path, resumed) == (20, 20, True)
-    assert count_replies(tmp_path, again) == (20, 0, False)
-
-
 STOPPED = BudgetStop(budget=10.0, spent=9.9, needed=0.2, judged=12, samples=20, is_random=True)
+INCOMPLETE, KILLED = ({"evaluation_id": f"20261120T000000-diagram-00e00{n}", "shards": 2} for n in (1, 2))
+SHOWN = [judgment(f"c{number}", control="blank") for number in range(9)]
+FAILED = [judgment(f"f{number}", verdict=None, status="refused") for number in range(9)]
+UNFINISHED: dict[str, Any] = {"finished": False}
+KEPT: dict[int, tuple[list[Judgment], dict[str, Any]]] = {
+    # The newest runs took half of their replies, more than half, all or none from the first.
+    1: (replies(*[0] * 20), {}),
+    **{hour: (replies(*[1] * taken, *[0] * (20 - taken)), {}) for hour, taken in enumerate((10, 11, 20, 0), 2)},
+    # A killed run, the one that resumed it, and another.
+    6: (replies(*[0] * 18), UNFINISHED),
+    7: (replies(*[6] * 18, 0, 0), {}),
+    8: (replies(*[6] * 18, 7, 7), {}),
+    # Two runs that stopped at their budgets, the one that resumed them, and another.
+    9: (replies(*[0] * 12), {"stopped": STOPPED}),
+    10: (replies(*[9] * 12, *[0] * 3), {"stopped": STOPPED}),
+    11: (replies(*[9] * 12, *[10] * 3, *[0] * 5), {}),
+    12: (replies(*[9] * 12, *[10] * 3, *[11] * 5), {}),
+    # A shard without the other one, and a run that took its replies.
+    13: (replies(0, 0), {"shard": 1, **INCOMPLETE}),
+    14: (replies(13, 13, 0), {}),
+    # A killed shard, the other shard, and the one that resumed the first.
+    15: (replies(0, 0), {"shard": 1, **KILLED, **UNFINISHED}),
+    16: (replies(0, 0, first=2), {"shard": 2, **KILLED}),
+    17: (replies(15, 15), {"shard": 1, **KILLED}),
+    # A run whose only new replies are controls and refusals.
+    18: (replies(*[0] * 4), {}),
+    19: ([*replies(*[18] * 4), *SHOWN, *FAILED], {}),
+    # Runs with refusals alone: new ones, reused ones, none since all samples were forfeit.
+    20: (FAILED, {}),
+    21: ([row.model_copy(update={"reused_from": run_of(20)}) for row in FAILED], {}),
+    22: ([], {}),
+}
+"""Hour of a run -> its replies, changes."""
 
 
-def test_replies_of_a_stopped_run_count_for_the_one_that_resumed_it(tmp_path: Path) -> None:
-    stopped = keep(tmp_path, 1, replies(*[0] * 12), stopped=STOPPED)
-    later = keep(tmp_path, 2, replies(*[1] * 12, *[0] * 3), stopped=STOPPED)
-    assert count_replies(tmp_path, keep(tmp_path, 3, replies(*[1] * 12, *[2] * 3, *[0] * 5))) == (20, 20, True)
-    assert count_replies(tmp_path, keep(tmp_path, 4, replies(*[1] * 12, *[2] * 3, *[3] * 5))) == (20, 0, False)
-    assert count_replies(tmp_path, stopped) == (12, 12, False) and count_replies(tmp_path, later) == (15, 15, False)
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """Return, for each evaluation, its replies, the new ones, and whether it measured anything."""
+    store = tmp_path_factory.mktemp("replies")
+    for hour, (rows, changes) in KEPT.items():
+        keep(store, hour, rows, **changes)
+    land(store)
+    return {
+        run_id: found for run_id, *found in query(store, "SELECT run_id, replies, anew, measured FROM evaluations").rows
+    }
+
+
+def test_half_of_the_replies_must_be_new(counts: dict[str, list[Any]]) -> None:
+    expected = [[20, 10, True], [20, 9, False], [20, 0, False], [20, 20, True]]
+    assert [counts[run_of(hour)] for hour in (2, 3, 4, 5)] == expected
+
+
+def test_replies_of_a_killed_run_count_for_the_one_that_resumed_it(counts: dict[str, list[Any]]) -> None:
+    assert (counts[run_of(7)], counts[run_of(8)]) == ([20, 20, True], [20, 0, False])
+
+
+def test_replies_of_a_stopped_run_count_for_the_one_that_resumed_it(counts: dict[str, list[Any]]) -> None:
+    assert (counts[run_of(11)], counts[run_of(12)]) == ([20, 20, True], [20, 0, False])
+    assert (counts[run_of(9)], counts[run_of(10)]) == ([12, 12, False], [15, 15, False])
     assert STOPPED.sentence == (
         "Stopped at its budget of 10.0000: 9.9000 spent, 12 of 20 samples judged, a random part of them; "
         "the next may cost 0.2000, more than is left. The same command with more goes on."
     )
 
 
-def test_replies_of_an_incomplete_evaluation_count_for_the_complete_one(tmp_path: Path) -> None:
-    keep(tmp_path, 1, replies(0, 0), evaluation_id="20261120T000000-diagram-00e001", shard=1, shards=2)
-    assert count_replies(tmp_path, keep(tmp_path, 2, replies(1, 1, 0))) == (3, 3, True)
+def test_replies_of_an_incomplete_evaluation_count_for_the_complete_one(counts: dict[str, list[Any]]) -> None:
+    assert counts[run_of(14)] == [3, 3, True] and INCOMPLETE["evaluation_id"] not in counts
 
 
-def test_killed_shard_costs_its_evaluation_no_reply(tmp_path: Path) -> None:
-    whole = "20261120T000000-diagram-00e001"
-    keep(tmp_path, 1, replies(0, 0), finished=False, evaluation_id=whole, shard=1, shards=2)
-    keep(tmp_path, 2, replies(0, 0, first=2), evaluation_id=whole, shard=2, shards=2)
-    keep(tmp_path, 3, replies(1, 1), evaluation_id=whole, shard=1, shards=2)
-    assert count_replies(tmp_path, whole) == (4, 4, True)
+def test_killed_shard_costs_its_evaluation_no_reply(counts: dict[str, list[Any]]) -> None:
+    assert counts[str(KILLED["evaluation_id"])] == [4, 4, True]
 
 
-def test_controls_and_failed_calls_measure_nothing(tmp_path: Path) -> None:
-    keep(tmp_path, 1, replies(*[0] * 4))
-    shown = [judgment(f"c{number}", control="blank") for number in range(9)]
-    failed = [judgment(f"f{number}", verdict=None, status="refused") for number in range(9)]
-    assert count_replies(tmp_path, keep(tmp_path, 2, [*replies(*[1] * 4), *shown, *failed])) == (4, 0, False)
+def test_controls_and_failed_calls_measure_nothing(counts: dict[str, list[Any]]) -> None:
+    assert counts[run_of(19)] == [4, 0, False]
 
 
-def test_run_without_replies_counts_as_measured_unless_reused(tmp_path: Path) -> None:
-    refused = [judgment(f"s{number}", verdict=None, status="refused") for number in range(3)]
-    taken = [row.model_copy(update={"reused_from": run_of(1)}) for row in refused]
-    ran = [keep(tmp_path, hour, rows) for hour, rows in enumerate((refused, taken, []), 1)]  # last: only forfeits
-    assert [count_replies(tmp_path, run)[2] for run in ran] == [True, False, True]
+def test_run_without_replies_counts_as_measured_unless_reused(counts: dict[str, list[Any]]) -> None:
+    assert [counts[run_of(hour)][2] for hour in (20, 21, 22)] == [True, False, True]

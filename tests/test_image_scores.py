@@ -129,13 +129,19 @@ def test_leaderboard_without_a_flow_has_no_overall_and_names_missing_tags(tmp_pa
     assert overall["missing"] == ["single_object", "two_object", "position"]
 
 
-@pytest.mark.parametrize("other", ["dataset_key", "judge", "prompt_set"])
-def test_leaderboard_does_not_join_incomparable_runs(tmp_path: Path, other: str) -> None:
-    write_finished_run(tmp_path, "counting", 0, images_of("counting", 5.0))
-    changes = {"protocol": {"judge": "n"}} if other == "judge" else {other: "another"}
-    write_finished_run(tmp_path, "colors", 1, images_of("colors", 5.0), **changes)
+def test_leaderboard_does_not_join_incomparable_runs(tmp_path: Path) -> None:
+    others = {
+        "dataset_key": {"dataset_key": "another"},
+        "judge": {"protocol": {"judge": "n"}},
+        "prompt_set": {"prompt_set": "another"},
+    }
+    for minute, (name, changes) in enumerate(others.items()):
+        for at, (flow, its) in enumerate({"counting": {}, "colors": changes}.items()):
+            rows = [row.model_copy(update={"candidate": name}) for row in images_of(flow, 5.0)]
+            write_finished_run(tmp_path, flow, 2 * minute + at, rows, candidates=(name,), **its)
     overall = [row for row in leaderboard_rows(tmp_path) if row["tag"] == "overall"]
-    assert sorted(len(row["missing"]) for row in overall) == [4, 5]  # pyright: ignore
+    missing = sorted((row["candidate"], len(row["missing"])) for row in overall)  # pyright: ignore
+    assert missing == [(name, number) for name in sorted(others) for number in (4, 5)]
 
 
 def test_best_image_has_highest_score_then_highest_aspect_mean(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_json_has_no_control_characters(store: Path, jury: Any) -> None:
     ],
 )
 def test_sql_is_limited_in_time_and_memory(store: Path, jury: Any, sql: str, words: str) -> None:
-    code, out, err = jury("query", sql, "--seconds", "0.2", "--store", store)
+    code, out, err = jury("query", sql, "--seconds", "0.1", "--store", store)
     assert (code, out) == (2, "") and re.search(words, err) and "Traceback" not in err and not list(store.glob("*.tmp"))
 
 

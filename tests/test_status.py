@@ -39,6 +39,7 @@ def test_status_reports_a_missing_store_and_runs_missing_in_the_history(tmp_path
     assert code == 0 and "in step with the ledgers" in out and "spent" not in out and "budget" not in out
 
 
+@pytest.mark.usefixtures("without_pages")
 def test_status_reports_forgetting(tmp_path: Path, jury: Any) -> None:
     run = write_run(tmp_path, start(samples=3), [*map(outcome, ("s1", "s2", "s3"))], end(outcomes={"complete": 3}))
     assert "forgotten" not in jury("status", "--store", tmp_path)[1]
