@@ -17,7 +17,7 @@ from factories import end, start, write_run
 from firefox import started_firefox
 from opened_page import Visit
 from playwright.sync_api import sync_playwright
-from test_index_browser import RUNS, thousand
+from test_index_browser import index_of
 from written_history import pair
 
 from tasks.history.database import alone_with_master, opened_master
@@ -28,6 +28,7 @@ from tasks.pages.site import renew
 from tasks.report import renewed
 
 NEWEST, LIKE = "20261120T120000-diagram-ffffff", "20261120T060000-diagram-000000"
+RUNS = 1_000
 FIGURES = 292
 TURNS = 5
 LONGER = 2.0
@@ -127,7 +128,7 @@ def main() -> None:
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         late = compare_steps(Path(folder)) > LONGER
         file = Path(folder) / "index.html"
-        file.write_text(thousand())
+        file.write_text(index_of(RUNS))
         size = file.stat().st_size
         print(f"{RUNS:,} evaluations: {size / 1000:.0f} KB")
         late |= size > SIZE

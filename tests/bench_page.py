@@ -60,7 +60,7 @@ def measure(page: Path) -> dict[str, float]:
         opened = time.perf_counter() - began
         visit.press("j")
         found = {"page, MB": page.stat().st_size / 1e6, "opens, s": opened, "frame, ms": visit.evaluate(SCROLLED)}
-        visit.close()
+        visit.check()
         return found
 
 

@@ -66,13 +66,12 @@ class Firefox:
 class FirefoxTab:
     """A tab with its own cookies and storage; `trouble` lists what its page must not do."""
 
-    def __init__(self, browser: Firefox, width: int, height: int) -> None:
+    def __init__(self, browser: Firefox) -> None:
         self.browser = browser
-        self.user = browser.ask("browser.createUserContext")["userContext"]
-        self.context = browser.ask("browsingContext.create", type="tab", userContext=self.user)["context"]
+        user = browser.ask("browser.createUserContext")["userContext"]
+        self.context = browser.ask("browsingContext.create", type="tab", userContext=user)["context"]
         self.trouble: list[str] = []
         browser.tabs[self.context] = self
-        self.resize(width, height)
 
     def resize(self, width: int, height: int) -> None:
         viewport = {"width": width, "height": height}
@@ -105,10 +104,6 @@ class FirefoxTab:
         actions += [{"type": "keyUp", "value": value} for value in reversed(values)]
         typing = [{"type": "key", "id": "keyboard", "actions": actions}]
         self.browser.ask("input.performActions", context=self.context, actions=typing)
-
-    def close(self) -> None:
-        del self.browser.tabs[self.context]
-        self.browser.ask("browser.removeUserContext", userContext=self.user)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import pytest
 from firefox import Firefox, FirefoxTab
 
 HEIGHT = 900
+BLANK = "about:blank"
 
 
 def installed(browser: str) -> str:
@@ -25,19 +26,17 @@ def chromium() -> Path:
 
 
 class Opened:
-    """A page in a browser without network, and its attempted actions.
+    """A tab of a browser without network: loads one page after another, each as if new, and notes attempted actions.
+
+    A new tab takes three times the processor time of a page.
 
     Args:
         browser: a started browser, or its own context.
-        file: address of the page, on disk or on a server.
+        look: how `load` shows the first page.
     """
 
-    def __init__(
-        self, browser: Any, file: Path | str, scheme: str = "light", address: str = "", width: int = 1280
-    ) -> None:
-        screen = {"viewport": {"width": width, "height": HEIGHT}, "color_scheme": scheme}
-        self.context = browser.new_context(**screen) if hasattr(browser, "new_context") else browser
-        self.context.set_offline(isinstance(file, Path) or file.startswith("file:"))
+    def __init__(self, browser: Any, file: Path | str = BLANK, **look: Any) -> None:
+        self.context = browser.new_context() if hasattr(browser, "new_context") else browser
         self.page = self.context.new_page()
         self.page.set_default_timeout(120_000)
         self.trouble: list[str] = []
@@ -45,7 +44,22 @@ class Opened:
         self.page.on("pageerror", lambda error: self.trouble.append(f"error {error}"))
         self.page.on("console", lambda message: self.trouble.append(f"console {message.text}"))
         self.page.on("request", lambda request: self._asked(request.url))
-        self.page.goto((file.as_uri() if isinstance(file, Path) else file) + address)
+        self.load(file, **look)
+
+    def load(self, file: Path | str, scheme: str = "light", address: str = "", width: int = 1280) -> None:
+        """Load a page, on disk or on a server; `address` is the part of its address after the file."""
+        self.look(scheme, width)
+        whole = (file.as_uri() if isinstance(file, Path) else file) + address
+        self.context.set_offline(whole.startswith("file:"))
+        if "#" in whole:
+            self.page.goto(BLANK)  # a loaded page would only go to another of its places
+        self.trouble.clear()
+        self.page.goto(whole)
+
+    def look(self, scheme: str, width: int) -> None:
+        """Show the same page on another screen size, in light or dark."""
+        self.page.set_viewport_size({"width": width, "height": HEIGHT})
+        self.page.emulate_media(media="screen", color_scheme=scheme)
 
     def _asked(self, url: str) -> None:
         if not url.startswith(("file:", "data:", "blob:")):
@@ -55,37 +69,42 @@ class Opened:
         """Return the ids of the samples that the filters leave, in order."""
         return self.page.eval_on_selector_all(".thumb b", "all => all.map(one => one.textContent)")
 
-    def close(self) -> None:
+    def check(self) -> None:
+        """Check that the page attempted nothing, at the end of a test."""
         assert self.trouble == []
-        self.context.close()
 
     def focused(self) -> str:
         return self.page.evaluate("document.activeElement.querySelector?.('h3')?.firstChild.textContent ?? ''")
 
 
 class Visit:
-    """A visit of a page with a keyboard and no mouse, in either browser, and the page's attempted actions."""
+    """Visits of pages with a keyboard and no mouse, in either browser, and the pages' attempted actions."""
 
-    def __init__(self, browser: Any, address: str, scheme: str = "light", width: int = 1280) -> None:
+    def __init__(self, browser: Any, address: str = BLANK, **look: Any) -> None:
         self._tab: FirefoxTab | None = None
         if isinstance(browser, Firefox):
-            self._tab = tab = FirefoxTab(browser, width, HEIGHT)
-            self.evaluate, self._press, self._close = tab.evaluate, tab.press, tab.close
-            self.trouble = tab.trouble
-            tab.goto(address)
-            self.look(scheme, width)
+            self._tab = tab = FirefoxTab(browser)
+            self.evaluate, self._press, self.trouble = tab.evaluate, tab.press, tab.trouble
         else:
-            opened = Opened(browser, address, scheme, width=width)
-            self.page = opened.page
+            self._opened = opened = Opened(browser)
             self.evaluate, self._press = opened.page.evaluate, opened.page.keyboard.press
-            self._close = opened.context.close
             self.trouble = opened.trouble
+        self.load(address, **look)
+
+    def load(self, address: str, scheme: str = "light", width: int = 1280) -> None:
+        """Load a page as if new."""
+        if not self._tab:
+            self._opened.load(address, scheme, width=width)
+            return
+        self._tab.goto(BLANK)
+        self.trouble.clear()
+        self._tab.goto(address)
+        self.look(scheme, width)
 
     def look(self, scheme: str, width: int) -> None:
         """Show the same page on another screen size, in light or dark."""
         if not self._tab:
-            self.page.set_viewport_size({"width": width, "height": HEIGHT})
-            self.page.emulate_media(color_scheme=scheme)
+            self._opened.look(scheme, width)
             return
         self._tab.resize(width, HEIGHT)
         # WebDriver BiDi cannot set the color scheme preference of this Firefox.
@@ -129,7 +148,7 @@ class Visit:
             assert time.monotonic() < deadline, f"waited in vain for {expression}"
             time.sleep(0.05)
 
-    def close(self) -> None:
+    def check(self) -> None:
+        """Check that the page attempted nothing, at the end of a test."""
         self.evaluate("1")  # wait until earlier events have arrived
-        self._close()
         assert self.trouble == []

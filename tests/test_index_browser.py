@@ -15,7 +15,7 @@ from tasks.pages.index_page import FIRST, index_page
 from tasks.pages.page_names import page_name
 from tasks.statistics.intervals import difference
 
-RUNS = 1_000
+RUNS = 400
 ALARM = "painter has dropped since 2026-11-18: −6.2 to 48.1 over 3 nights, from 54.3 (14 nights from 2026-11-01 on)"
 OF_ALL = ("overall", "all", "score")
 [OVERALL] = [row for row in score_rows([outcome()]) if (row.dimension, row.grouping, row.measure) == OF_ALL]
@@ -30,7 +30,7 @@ FIRST_LETTER = """small => {
 
 
 def line(number: int) -> Line:
-    """Return one of a thousand evaluations; number 0 is the newest."""
+    """Return an evaluation; number 0 is the newest."""
     name = NAMES[number % 4]
     row = OVERALL.model_copy(update={"candidate": name, "score": 50.0 + number % 13, "n": 292, "scored": 290})
     began = datetime(2026, 11, 22, 2, tzinfo=UTC) - timedelta(hours=6 * number)
@@ -49,29 +49,33 @@ def place(newest: Line, lines: Sequence[Line]) -> Place:
     return Place(newest, [*lines], lines[-2].started_at, found)
 
 
-def thousand() -> str:
-    lines = [line(number) for number in range(RUNS)]
+def index_of(runs: int) -> str:
+    lines = [line(number) for number in range(runs)]
     places = [place(lines[at], lines[at : at + 120 : 4][::-1]) for at in range(4)]
     reply = {"candidate": NAMES[0], "overall": "Human", "words": "Conclusion: the arrows are missing", "picture": None}
     worst = [{**reply, "sample_id": name} for name in ("s1", HOSTILE[1])]
     cards = [Card(lines[0], 292, places[:3], [HOSTILE[0]], [ALARM], worst), Card(lines[3], 292, places[3:], [], [], [])]
-    return index_page(Index(cards, lines, RUNS, RUNS), {page_name(each.run_id) for each in lines})
+    return index_page(Index(cards, lines, runs, runs), {page_name(each.run_id) for each in lines})
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    text = thousand()
-    assert len(text.encode()) < 1_000_000
+    assert len(index_of(1000).encode()) < 1_000_000
     file = tmp_path_factory.mktemp("pages") / "index.html"
-    file.write_text(text)
+    file.write_text(index_of(RUNS))
     return file
 
 
+@pytest.fixture(scope="module")
+def tab(browser: Any) -> Opened:
+    return Opened(browser)
+
+
 @pytest.fixture
-def opened(browser: Any, index: Path) -> Iterator[Opened]:
-    found = Opened(browser, index)
-    yield found
-    found.close()
+def opened(tab: Opened, index: Path) -> Iterator[Opened]:
+    tab.load(index)
+    yield tab
+    tab.check()
 
 
 def cells(opened: Opened, column: int) -> list[str]:
@@ -82,9 +86,9 @@ def cells(opened: Opened, column: int) -> list[str]:
 
 def test_table_is_searched_and_sorted(opened: Opened) -> None:
     page = opened.page
-    assert page.inner_text("output") == "1000 of 1000"
+    assert page.inner_text("output") == "400 of 400"
     page.fill("[name=search]", "plot")
-    assert set(cells(opened, 2)) == {"plot"} and page.inner_text("output") == "125 of 1000"
+    assert set(cells(opened, 2)) == {"plot"} and page.inner_text("output") == "50 of 400"
     page.fill("[name=search]", "plot 2026-11-2")
     assert cells(opened, 1) == ["2026-11-21 08:00"]
     page.fill("[name=search]", "red")
@@ -101,7 +105,7 @@ def test_table_is_searched_and_sorted(opened: Opened) -> None:
 
 def test_older_evaluations_are_shown_on_request(opened: Opened) -> None:
     page = opened.page
-    assert len(cells(opened, 1)) == FIRST and page.inner_text("#more") == "Show all 1000"
+    assert len(cells(opened, 1)) == FIRST and page.inner_text("#more") == "Show all 400"
     oldest = f"{line(RUNS - 1).started_at:%Y-%m-%d %H:%M}"
     page.click("th >> text=begun")
     assert cells(opened, 1)[0] == oldest and len(cells(opened, 1)) == FIRST

@@ -54,6 +54,11 @@ class Person(Opened):
         return json.loads(target.read_text(encoding="utf-8"))
 
 
+@pytest.fixture(scope="module")
+def person(browser: Any) -> Person:
+    return Person(browser)
+
+
 def test_thirty_pairs_are_answered_by_keyboard_across_a_restart(store: Path, profile: Any, tmp_path: Path) -> None:
     file = tmp_path / "label.html"
     page = make_page(store, file)
@@ -66,7 +71,8 @@ def test_thirty_pairs_are_answered_by_keyboard_across_a_restart(store: Path, pro
     person.page.keyboard.down("ArrowLeft"), person.page.keyboard.down("2"), person.page.keyboard.down("2")  # held: once
     person.press("z")  # the answer before is changed; zoom into the next pair
     assert person.page.locator(".zoomed img").count() == 2
-    person.close()
+    person.check()
+    person.context.close()
     other, person = Person(context := profile(), file), Person(context, file)  # in two tabs
     assert person.progress() == "13 of 30 answered" and person.page.input_value("#name") == name
     person.press(*"2" * 17)
@@ -81,15 +87,16 @@ def test_thirty_pairs_are_answered_by_keyboard_across_a_restart(store: Path, pro
     expected = ["left", "right", "tie", "cannot tell"] * 3 + ["right"] * 18
     assert [given[token] for token in order] == expected and found["name"] == name
     assert found["answers"][12]["comment"] == "1 small \u00e9 letters, cut <b>"
-    person.close()
+    person.check()
+    context.close()
     assert main(["labels", "import", str(tmp_path / "labels.json"), "--store", str(store)]) == 0
     assert ask(store, "SELECT count(*), count(verdict) FROM labels") == [(30, 27)]
 
 
-def test_saved_file_resumes_its_own_page_only(store: Path, profile: Any, tmp_path: Path) -> None:
+def test_saved_file_resumes_its_own_page_only(store: Path, person: Person, tmp_path: Path) -> None:
     file, other = tmp_path / "label.html", tmp_path / "other.html"
     make_page(store, file, "-n", "4"), make_page(store, other, "-n", "4")
-    person = Person(profile(), file)
+    person.load(file)
     person.press("1", "2")
     person.save_answers(tmp_path / "labels.json")
     person.page.evaluate("localStorage.clear()")
@@ -108,12 +115,12 @@ def test_saved_file_resumes_its_own_page_only(store: Path, profile: Any, tmp_pat
     person.page.wait_for_selector("#notice.alarm:visible")
     assert "labels.json is not loaded: it was not saved from this page" in person.page.inner_text("#notice")
     assert person.progress() == "0 of 4 answered"
-    person.close()
+    person.check()
 
 
-def test_image_gets_a_score_for_each_aspect(profile: Any, tmp_path: Path) -> None:
+def test_image_gets_a_score_for_each_aspect(person: Person, tmp_path: Path) -> None:
     make_page(images_store(tmp_path / "store"), tmp_path / "label.html", run=COUNTING)
-    person = Person(profile(), tmp_path / "label.html")
+    person.load(tmp_path / "label.html")
     assert person.page.inner_text("#text") == "Generation Prompt\na photo of two clocks"
     assert person.page.locator("#more").is_hidden()
     person.press("8", "t", "0")
@@ -122,10 +129,10 @@ def test_image_gets_a_score_for_each_aspect(profile: Any, tmp_path: Path) -> Non
     assert person.progress().startswith("2 of 2 answered")
     rows = person.save_answers(tmp_path / "labels.json")["answers"]
     assert [row["answer"] for row in rows] == ["8", "10", "0", "cannot tell", "7", "7", "7", "7"]
-    person.close()
+    person.check()
 
 
-def test_check_is_answered_by_a_key_or_a_number(profile: Any, tmp_path: Path) -> None:
+def test_check_is_answered_by_a_key_or_a_number(person: Person, tmp_path: Path) -> None:
     picture = {"0" * 64: encoded(Image.new("RGB", (9, 9)), "JPEG")}
     one, inputs = sample(*CHECKS), Inputs(pictures=picture)
     questions = {each.check_id: (LABELS.own_question(one, each.check_id).asked,) for each in CHECKS}
@@ -137,22 +144,22 @@ def test_check_is_answered_by_a_key_or_a_number(profile: Any, tmp_path: Path) ->
     page = LabelPage.model_validate({**about, "among": 4, "seed": 1, "made_at": "", "questions": {}, "items": items})
     made = Made(page, questions, RUBRIC, {("c", "s"): inputs})
     write_label_page(tmp_path, made, tmp_path / "label.html")
-    person = Person(profile(), tmp_path / "label.html")
+    person.load(tmp_path / "label.html")
     person.press("y", "1", "2", "Enter", "2", "0")
     assert person.progress().startswith("4 of 4 answered") and not person.page.locator("#text").is_visible()
     rows = person.save_answers(tmp_path / "labels.json")["answers"]
     assert [row["answer"] for row in rows] == ["yes", "12", "B", "0"]
     person.page.set_input_files("#load", tmp_path / "labels.json")
     wait_for(lambda: "Loaded 4 of 4" in person.page.inner_text("#notice"))
-    person.close()
+    person.check()
 
 
-def test_moved_page_shows_its_pictures_and_reports_missing_ones(store: Path, profile: Any, tmp_path: Path) -> None:
+def test_moved_page_shows_its_pictures_and_reports_missing_ones(store: Path, person: Person, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     make_page(store, tmp_path / "a" / "label.html", "-n", "3", "--ask", "readability")
     file = (tmp_path / "a").rename(tmp_path / "b c") / "label.html"
     file.write_text(file.read_text().replace("Overview no.", r"Overview\n\n\n\n\nno."))
-    person = Person(profile(), file)
+    person.load(file)
     assert person.page.locator("#item.long").count() == 1, "a few letters on many lines push no question out of sight"
     loaded = "[...document.querySelectorAll('.view img')].every((one) => one.naturalWidth === 48)"
     person.page.wait_for_function(loaded)
@@ -162,20 +169,20 @@ def test_moved_page_shows_its_pictures_and_reports_missing_ones(store: Path, pro
     person.press("1")
     person.page.wait_for_function(loaded)
     assert "Method no." in person.page.inner_text("#text")  # shown until the next t
-    person.close()
+    person.check()
     (tmp_path / "b c" / "label.files").rename(tmp_path / "elsewhere")
-    person = Person(profile(), file)
+    person.load(file)
     person.page.wait_for_selector("#notice.alarm:visible")
     assert "The pictures of this page are missing" in person.page.inner_text("#notice")
     person.trouble.clear()  # the browser reports the missing files, too
-    person.close()
+    person.check()
 
 
-def test_figures_zoom_to_100_percent_and_move_together(store: Path, profile: Any, tmp_path: Path) -> None:
+def test_figures_zoom_to_100_percent_and_move_together(store: Path, person: Person, tmp_path: Path) -> None:
     make_page(store, tmp_path / "label.html", "-n", "1")
     for file in (tmp_path / "label.files").iterdir():
         Image.effect_noise((2048, 1161), 90).convert("RGB").save(file)
-    person = Person(profile(), tmp_path / "label.html")
+    person.load(tmp_path / "label.html")
     person.page.wait_for_function("[...document.images].every((one) => one.naturalWidth === 2048)")
     [left, right] = person.page.locator(".view").all()
     place = "one => [one.style.width, one.style.left, one.style.top]"
@@ -193,4 +200,4 @@ def test_figures_zoom_to_100_percent_and_move_together(store: Path, profile: Any
     assert right.locator("img").evaluate("one => one.style.width") == "4096px"
     left.click()
     assert right.locator("img").evaluate(place) == ["", "", ""]
-    person.close()
+    person.check()

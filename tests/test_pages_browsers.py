@@ -20,8 +20,8 @@ from written_history import EARLIER, LATER, SCRIPT
 from flows.server.pages import serving_pages
 
 KINDS = ("index", "run", "run of images", "run without pictures", "comparison", "labels", "labels of images")
-SCREENS = (("light", 1400), ("dark", 1400), ("dark", 390), ("light", 390))
-"""In the order of one visit."""
+SCREENS = (("light", 1400), ("dark", 1400), ("dark", 390))
+"""In the order of one visit. Colors do not depend on the width."""
 BACKGROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}
 UNFOLD = """async () => {
     for (const one of document.querySelectorAll("details")) one.open = true;
@@ -54,9 +54,14 @@ def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             yield browser
 
 
+@pytest.fixture(scope="module")
+def visit(either: Any) -> Visit:
+    return Visit(either)
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_page_is_safe_fits_the_screen_and_is_accessible(either: Any, pages: dict[str, Path], kind: str) -> None:
-    visit = Visit(either, pages[kind].as_uri(), *SCREENS[0])
+def test_page_is_safe_fits_the_screen_and_is_accessible(visit: Visit, pages: dict[str, Path], kind: str) -> None:
+    visit.load(pages[kind].as_uri(), *SCREENS[0])
     visit.evaluate(UNFOLD)
     for scheme, width in SCREENS:
         visit.look(scheme, width)
@@ -65,21 +70,21 @@ def test_page_is_safe_fits_the_screen_and_is_accessible(either: Any, pages: dict
         assert (SCRIPT if kind.startswith(("run", "labels")) else NAME[:20]) in text
         assert (hidden, seen) == (0, [width, BACKGROUND[scheme]]), "the page must not scroll sideways"
         assert faults(visit.evaluate) == [], f"{scheme}, {width} pixels wide"
-    visit.close()
+    visit.check()
 
 
-def test_foreign_page_cannot_read_served_pages(either: Any, pages: dict[str, Path]) -> None:
+def test_foreign_page_cannot_read_served_pages(visit: Visit, pages: dict[str, Path]) -> None:
     store = pages["index"].parents[1]
     with serving_pages(store, free_port(), "") as address, foreign_page() as foreign:
-        visit = Visit(either, foreign)
+        visit.load(foreign)
         assert visit.evaluate(f"ask('{address}/', {{}})") == "nothing"
         visit.evaluate(f"location.assign('{address}/')")
         visit.wait("document.title === 'Image Jury: all evaluations'")
 
 
-def test_evaluations_selected_in_the_served_index_are_compared(either: Any, pages: dict[str, Path]) -> None:
+def test_evaluations_selected_in_the_served_index_are_compared(visit: Visit, pages: dict[str, Path]) -> None:
     with serving_pages(pages["index"].parents[1], free_port(), "") as address:
-        visit = Visit(either, address)
+        visit.load(address)
         for run in (LATER, EARLIER):
             visit.evaluate(f"""document.querySelector("[data-run='{run}'] input").click()""")
         visit.until("#compare form button", "Shift+Tab")
@@ -95,8 +100,8 @@ def test_evaluations_selected_in_the_served_index_are_compared(either: Any, page
 # By keyboard only
 
 
-def test_index_works_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
-    visit = Visit(either, pages["index"].as_uri())
+def test_index_works_by_keyboard(visit: Visit, pages: dict[str, Path]) -> None:
+    visit.load(pages["index"].as_uri())
     visit.press("/", *"counting")
     assert visit.text("output") == "1 of 3"
     visit.press("Escape")
@@ -115,12 +120,12 @@ def test_index_works_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
     visit.until("#evaluations tbody a")
     visit.press("Enter")
     visit.wait(f"location.pathname.endsWith('/{LATER}.html')")
-    visit.close()
+    visit.check()
 
 
-def test_run_page_and_samples_work_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
+def test_run_page_and_samples_work_by_keyboard(visit: Visit, pages: dict[str, Path]) -> None:
     focused = "document.activeElement.querySelector('h3 a')?.textContent"
-    visit = Visit(either, pages["run"].as_uri() + f"#sample={quote(SAMPLE, safe='')}")
+    visit.load(pages["run"].as_uri() + f"#sample={quote(SAMPLE, safe='')}")
     visit.wait(f"{focused} === {SAMPLE!r}")
     visit.until(".pictures button")
     visit.press("Enter")
@@ -138,11 +143,11 @@ def test_run_page_and_samples_work_by_keyboard(either: Any, pages: dict[str, Pat
     visit.until("nav a", "Shift+Tab", 200)
     visit.press("Enter")
     visit.wait("/index.html$|#list$|#numbers$/.test(location.href)")
-    visit.close()
+    visit.check()
 
 
-def test_wide_table_scrolls_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
-    visit = Visit(either, pages["run"].as_uri(), width=390)
+def test_wide_table_scrolls_by_keyboard(visit: Visit, pages: dict[str, Path]) -> None:
+    visit.load(pages["run"].as_uri(), width=390)
     visit.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     wide = "document.querySelector('.wide[tabindex=\"0\"]')"
     visit.wait(wide)
@@ -150,11 +155,11 @@ def test_wide_table_scrolls_by_keyboard(either: Any, pages: dict[str, Path]) -> 
     visit.press("ArrowRight")
     visit.wait(f"{wide}.scrollLeft > 0")
     assert visit.has_focus(".wide")  # the key did not move to another sample
-    visit.close()
+    visit.check()
 
 
-def test_pictures_zoom_and_pan_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
-    visit = Visit(either, pages["labels"].as_uri())
+def test_pictures_zoom_and_pan_by_keyboard(visit: Visit, pages: dict[str, Path]) -> None:
+    visit.load(pages["labels"].as_uri())
     visit.until("#pictures button")
     visit.wait("document.querySelectorAll('.view img')[1].naturalWidth")
     visit.press("Enter")
@@ -173,12 +178,12 @@ def test_pictures_zoom_and_pan_by_keyboard(either: Any, pages: dict[str, Path]) 
     assert visit.count(".zoomed") == 0 and visit.text("#progress") == "1 of 4 answered"
     visit.press("m", *"why", "Escape", "u")
     assert visit.text("#progress") == "0 of 4 answered"
-    visit.close()
+    visit.check()
 
 
-def test_comparison_opens_samples_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
-    visit = Visit(either, pages["comparison"].as_uri())
+def test_comparison_opens_samples_by_keyboard(visit: Visit, pages: dict[str, Path]) -> None:
+    visit.load(pages["comparison"].as_uri())
     visit.until("figure ~ figure a")
     visit.press("Enter")
     visit.wait(f"location.pathname.endsWith('/{LATER}.html') && document.activeElement.matches('.card')")
-    visit.close()
+    visit.check()

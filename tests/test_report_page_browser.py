@@ -22,11 +22,17 @@ def report(store: Path) -> Path:
     return written(store, store.parent / "report.html")
 
 
+@pytest.fixture(scope="module")
+def tab(browser: Any) -> Opened:
+    return Opened(browser)
+
+
 @pytest.fixture
-def opened(browser: Any, report: Path) -> Iterator[Opened]:
-    found = Opened(browser, report)
-    yield found
-    found.close()
+def opened(tab: Opened, report: Path) -> Iterator[Opened]:
+    """The report, loaded anew."""
+    tab.load(report)
+    yield tab
+    tab.check()
 
 
 def test_filters_show_matching_samples(opened: Opened) -> None:
@@ -78,14 +84,13 @@ def test_click_opens_a_sample_beside_the_grid(opened: Opened) -> None:
     assert opened.focused() == "s1"
 
 
-def test_notable_samples_are_on_the_first_screen_and_open(browser: Any, report: Path) -> None:
-    opened = Opened(browser, report, width=1400)
+def test_notable_samples_are_on_the_first_screen_and_open(opened: Opened) -> None:
+    opened.look("light", 1400)
     pictures = "all => all.map(one => [one.naturalWidth, one.getBoundingClientRect().bottom < innerHeight])"
     assert opened.page.eval_on_selector_all(".look img", pictures) == [[320, True]] * 8
     assert opened.page.eval_on_selector_all("details[open]", "all => all.length") == 0
     opened.page.click(".look >> text=s12")
     wait_for(lambda: opened.focused() == "s12")
-    opened.close()
 
 
 def test_table_is_copied_as_markdown(opened: Opened) -> None:
@@ -108,28 +113,24 @@ def test_long_reasoning_is_shown_whole(opened: Opened) -> None:
 
 
 def test_page_and_pictures_beside_it_can_be_moved_together(
-    browser: Any, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tab: Opened, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 11)
     (tmp_path / "made").mkdir()
     written(store, tmp_path / "made" / "a#b.html")
-    opened = Opened(browser, (tmp_path / "made").rename(tmp_path / "moved") / "a#b.html")
-    opened.page.keyboard.press("j")
+    tab.load((tmp_path / "made").rename(tmp_path / "moved") / "a#b.html")
+    tab.page.keyboard.press("j")
     loaded = "[...document.querySelectorAll('.look img, .card img')].map(one => one.naturalWidth)"
-    wait_for(lambda: opened.page.evaluate(loaded) == [320] * 10)
-    opened.close()
+    wait_for(lambda: tab.page.evaluate(loaded) == [320] * 10)
+    tab.check()
     (tmp_path / "moved" / "a#b.files").rename(tmp_path / "elsewhere")
-    opened = Opened(browser, tmp_path / "moved" / "a#b.html")
-    wait_for(lambda: opened.page.locator(".look .absent").all_inner_texts() == ["not beside this page"] * 8)
-    opened.trouble.clear()  # the browser reports the missing files, too
-    opened.close()
+    tab.load(tmp_path / "moved" / "a#b.html")
+    wait_for(lambda: tab.page.locator(".look .absent").all_inner_texts() == ["not beside this page"] * 8)
 
 
-@pytest.mark.parametrize("width", [1280, 500])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_charts_have_the_pages_colours_and_width(browser: Any, report: Path, scheme: str, width: int) -> None:
-    opened = Opened(browser, report, scheme)
-    opened.page.set_viewport_size({"width": width, "height": 900})
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 500)])
+def test_charts_have_the_pages_colours_and_width(opened: Opened, scheme: str, width: int) -> None:
+    opened.look(scheme, width)
     opened.page.click("summary >> text=Trend")
     fills = "all => [...new Set(all.map(one => getComputedStyle(one).fill))]"
     colours = opened.page.eval_on_selector_all("svg.chart text[fill=currentColor]", fills)
@@ -138,7 +139,6 @@ def test_charts_have_the_pages_colours_and_width(browser: Any, report: Path, sch
     charts = opened.page.eval_on_selector_all("svg.chart", box)
     assert len(charts) >= 3 and [chart for chart in charts if chart[0] < 0 or chart[1] > width or chart[2] < 50] == []
     assert opened.page.evaluate("document.documentElement.scrollWidth") == width
-    opened.close()
 
 
 def test_chart_has_its_numbers_as_an_accessible_label(opened: Opened) -> None:
@@ -146,8 +146,8 @@ def test_chart_has_its_numbers_as_an_accessible_label(opened: Opened) -> None:
     assert any("alpha: overall: 2026-11-19 12:00 50.0 [" in words for words in labels)
 
 
-def test_narrow_screen_shows_everything_readable(browser: Any, report: Path) -> None:
-    opened = Opened(browser, report, width=390)
+def test_narrow_screen_shows_everything_readable(opened: Opened) -> None:
+    opened.look("light", 390)
     page = opened.page
     page.keyboard.press("j")
     assert page.evaluate("document.documentElement.scrollWidth") == 390
@@ -166,37 +166,36 @@ def test_narrow_screen_shows_everything_readable(browser: Any, report: Path) -> 
     assert min(page.eval_on_selector_all("svg.chart text", sizes)) > 10
     controls = "all => all.filter(one => one.checkVisibility()).map(one => one.getBoundingClientRect().height)"
     assert min(page.eval_on_selector_all("button, select, input, summary, .thumb", controls)) >= 24
-    opened.close()
 
 
-def test_address_opens_a_sample(browser: Any, report: Path, store: Path) -> None:
-    opened = Opened(browser, report, address="#sample=s10")
-    wait_for(lambda: opened.focused() == "s10")
-    assert len(opened.shown()) == 12 and not opened.page.is_visible("#missing")
-    opened.page.click(".thumb >> text='s3'")
-    wait_for(lambda: opened.focused() == "s3")
-    assert opened.page.url.endswith("#sample=s3")
-    opened.page.evaluate("location.hash = '#sample=s99'")
-    wait_for(lambda: opened.page.is_visible("#missing"))
-    assert opened.page.inner_text("#missing") == 'This page holds no sample "s99". Its samples follow.'
-    opened.page.go_back()
-    wait_for(lambda: opened.focused() == "s3")
-    assert not opened.page.is_visible("#missing")
-    opened.close()
+def test_address_opens_a_sample(tab: Opened, report: Path, store: Path) -> None:
+    tab.load(report, address="#sample=s10")
+    wait_for(lambda: tab.focused() == "s10")
+    assert len(tab.shown()) == 12 and not tab.page.is_visible("#missing")
+    tab.page.click(".thumb >> text='s3'")
+    wait_for(lambda: tab.focused() == "s3")
+    assert tab.page.url.endswith("#sample=s3")
+    tab.page.evaluate("location.hash = '#sample=s99'")
+    wait_for(lambda: tab.page.is_visible("#missing"))
+    assert tab.page.inner_text("#missing") == 'This page holds no sample "s99". Its samples follow.'
+    tab.page.go_back()
+    wait_for(lambda: tab.focused() == "s3")
+    assert not tab.page.is_visible("#missing")
+    tab.check()
     images = written(store, store.parent / "images.html", "--flow", "counting")
-    opened = Opened(browser, images, address="#sample=00000%2F0001")
-    wait_for(lambda: opened.focused() == "00000/0001")
-    assert opened.page.get_attribute(".card:focus a", "href") == "#sample=00000%2F0001"
-    opened.close()
-    broken = Opened(browser, images, address="#sample=%E0%A4<b>")
-    assert 'no sample "%E0%A4' in broken.page.inner_text("#missing")
-    broken.close()
+    tab.load(images, address="#sample=00000%2F0001")
+    wait_for(lambda: tab.focused() == "00000/0001")
+    assert tab.page.get_attribute(".card:focus a", "href") == "#sample=00000%2F0001"
+    tab.check()
+    tab.load(images, address="#sample=%E0%A4<b>")
+    assert 'no sample "%E0%A4' in tab.page.inner_text("#missing")
+    tab.check()
 
 
-def test_pages_link_to_each_other(browser: Any, store: Path) -> None:
-    opened = Opened(browser, renew(store, [LATER]).pages[0])
-    opened.page.click("nav >> text=All evaluations")
-    opened.page.wait_for_url("**/index.html")
-    opened.page.click("#evaluations tbody a >> nth=0")
-    opened.page.wait_for_url(f"**/{LATER}.html")
-    opened.close()
+def test_pages_link_to_each_other(tab: Opened, store: Path) -> None:
+    tab.load(renew(store, [LATER]).pages[0])
+    tab.page.click("nav >> text=All evaluations")
+    tab.page.wait_for_url("**/index.html")
+    tab.page.click("#evaluations tbody a >> nth=0")
+    tab.page.wait_for_url(f"**/{LATER}.html")
+    tab.check()

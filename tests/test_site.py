@@ -440,7 +440,7 @@ def test_stopped_run_has_a_page_that_says_so_first(stopped: tuple[Path, str], br
     assert opened.page.inner_text("#now") == "No evaluation has finished yet." and not index_rows(store)
     opened.page.click("#unfinished a")
     opened.page.wait_for_url(f"**/{page.name}")
-    opened.close()
+    opened.check()
     page.unlink()
     assert main(["store", "sync", "--store", str(store)]) == 0 and page.exists(), "remade, as for a killed run"
 
