@@ -65,7 +65,7 @@ def test_old_pictures_and_pages_are_removed_and_later_pages_say_so(
     os.utime(place_of(store, kept), (moment, moment))
     assert remove_old(store, now=now) > 20
     assert [file.stem for file in (store / "pictures").glob("*.jpg")] == [kept]
-    assert page_names(store) == {"index"}
+    assert page_names(store) == {"index"} and not (store / "pages" / f"{EARLIER}.files").exists()
     monkeypatch.setattr(removals, "oldest_kept", lambda: now - timedelta(days=30))
     text = written(store, tmp_path / "report.html", LATER).read_text()
     assert "Pictures that were last judged more than 30 days ago are removed from this store (JURY_KEEP_DAYS)." in text
@@ -75,9 +75,11 @@ def test_old_pictures_and_pages_are_removed_and_later_pages_say_so(
 
 def test_page_has_the_age_of_its_evaluation_and_is_not_rebuilt(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime(2026, 11, 19, 18, tzinfo=UTC) + timedelta(days=30)
+    pictures = store / "pages" / f"{EARLIER}.files"
+    (pictures / "notes.txt").touch()
     remove_old(store, now=now)
     assert {EARLIER} & page_names(store) == set() and LATER in page_names(store)
-    assert not (store / "pages" / f"{EARLIER}.files").exists(), "the page's pictures are removed with it"
+    assert [*pictures.iterdir()] == [pictures / "notes.txt"], "files with other names stay"
     monkeypatch.setattr(site, "oldest_kept", lambda: now - timedelta(days=30))
     assert site.due(store) == [] and site.due(store, [LATER, EARLIER]) == [LATER]
 

@@ -11,18 +11,17 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from answered_page import COUNTING
 from factories import judgment, outcome
 from served import free_port
 from written_history import EARLIER, LATER, figures, keep, keep_ledger, noise, pair, write_evaluations, written
 
 from flows.server.pages import serving_pages
 from tasks.history import queries as history
-from tasks.ledger.removals import remove_old
 from tasks.pages import queries
 from tasks.pages.page import embedded, fair_share, thumbnails
 from tasks.pages.site import renew
@@ -137,9 +136,12 @@ def test_pictures_beside_a_page_are_served_and_removed_with_it(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jury: Jury
 ) -> None:
     shutil.copytree(store, tmp_path / "store")
-    monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 11)
-    [page] = renew(tmp_path / "store", [LATER]).pages
-    folder = page.with_suffix(".files")
+    monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 1)
+    for chosen in (False, None):
+        [page] = renew(tmp_path / "store", [COUNTING], chosen).pages
+        folder = page.with_suffix(".files")
+        assert not folder.exists(), "pictures that were left out stay out until a person asks for them"
+    renew(tmp_path / "store", [COUNTING], with_pictures=True)
     [*_, name] = sorted(file.name for file in folder.iterdir())
     with serving_pages(tmp_path / "store", free_port(), "") as address:
         for path, status in ((f"/{folder.name}/{name}", 200), (f"/{folder.name}/../{page.name}", 404)):
@@ -148,19 +150,8 @@ def test_pictures_beside_a_page_are_served_and_removed_with_it(
             reply = connection.getresponse()
             assert reply.status == status and (status == 404 or reply.getheader("content-type") == "image/jpeg")
             connection.close()
-    for chosen in (False, None):
-        renew(tmp_path / "store", [LATER], chosen)
-        assert not folder.exists(), "pictures that were left out stay out until a person asks for them"
-    renew(tmp_path / "store", [LATER], with_pictures=True)
-    (folder / "notes.txt").touch()
-    monkeypatch.setenv("JURY_KEEP_DAYS", "1")
-    assert remove_old(tmp_path / "store", now=datetime(2027, 1, 1, tzinfo=UTC)) and not page.exists()
-    assert [*folder.iterdir()] == [folder / "notes.txt"], "files with other names stay"
-    monkeypatch.delenv("JURY_KEEP_DAYS")
-    renew(tmp_path / "store", [LATER])
-    (folder / "notes.txt").unlink()
-    assert jury("store", "forget", "--sample", "s4", "--yes")[0] == 0
-    assert len(data(page)) == 11 and not folder.exists()
+    assert jury("store", "forget", "--sample", "00000/0001", "--yes")[0] == 0
+    assert len(data(page)) == 1 and not folder.exists()
 
 
 @pytest.mark.parametrize(

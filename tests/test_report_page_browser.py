@@ -1,14 +1,21 @@
 """The report page in a real browser without network: filters, keys, links, layout."""
 
 from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback_judge import LoopbackJudge, judged_by
+from loopback_replies import allowed_reply, error
 from opened_page import Opened
 from served import wait_for
+from written_datasets import write_figures
 from written_history import LATER, write_evaluations, written
 
+from flows.cli import main
+from tasks.pages.page_names import page_of
 from tasks.pages.site import renew
 
 
@@ -23,7 +30,23 @@ def report(store: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tab(browser: Any) -> Opened:
+def stopped(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Store of a run that its judge refused midway, and the judge's address; no run can begin beside a browser."""
+    folder, judges = tmp_path_factory.mktemp("stopped"), allowed_reply()
+    given = ["run", "diagram", *write_figures(folder / "data", 4), "--store", folder / "store"]
+    with (
+        LoopbackJudge(lambda seen: error(401, "Bad key.") if judge.count > 9 else judges(seen)) as judge,
+        redirect_stdout(StringIO()) as out,
+    ):
+        assert main([*map(str, given), *judged_by(judge, **{"judge.concurrency": 1})]) == 2
+    [run] = (folder / "store" / "ledger").iterdir()
+    assert f"page {page_of(folder / 'store', run.name)}" in out.getvalue()
+    return folder / "store", judge.base_url
+
+
+@pytest.fixture(scope="module")
+def tab(stopped: object, browser: Any) -> Opened:
+    assert stopped
     return Opened(browser)
 
 
@@ -199,3 +222,28 @@ def test_pages_link_to_each_other(tab: Opened, store: Path) -> None:
     tab.page.click("#evaluations tbody a >> nth=0")
     tab.page.wait_for_url(f"**/{LATER}.html")
     tab.check()
+
+
+def test_stopped_run_has_a_page_that_says_so_first(stopped: tuple[Path, str], tab: Opened) -> None:
+    store, address = stopped
+    [run] = (store / "ledger").iterdir()
+    page = page_of(store, run.name)
+    words = (
+        f"Stopped: The judge m at {address} refuses all calls (401: Bad key.). 2 of 4 samples are not judged. "
+        "All replies so far are kept: the same command asks for the rest."
+    )
+    tab.load(page, width=1400)
+    first, then = tab.page.locator("main > *").all()[:2]
+    assert first.inner_text() == f"{words} This run is compared with nothing and enters no trend."
+    assert then.inner_text().startswith("results scores 100.0") and (then.bounding_box() or {})["y"] < 200
+    assert "2 of 4 samples scored" in tab.page.inner_text("main") and len(tab.shown()) == 2
+    tab.page.click("nav >> text=All evaluations")
+    tab.page.wait_for_url("**/index.html")
+    assert tab.page.inner_text("#unfinished p").endswith(f" UTC: {words}")
+    assert tab.page.inner_text("#now") == "No evaluation has finished yet."
+    assert tab.page.locator("[data-run]").count() == 0
+    tab.page.click("#unfinished a")
+    tab.page.wait_for_url(f"**/{page.name}")
+    tab.check()
+    page.unlink()
+    assert main(["store", "sync", "--store", str(store)]) == 0 and page.exists(), "remade, as for a killed run"

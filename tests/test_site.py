@@ -5,10 +5,8 @@ import re
 import shutil
 import stat
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from hashlib import sha256
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +14,15 @@ import pytest
 from answered_page import figures_store, make_page, prefer, save_answers
 from factories import RUN, end, outcome, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
-from loopback_replies import allowed_reply, error
-from opened_page import Opened
 from PIL import Image
 from png_files import file
 from s3_server import S3Server, s3
 from served import wait_for
 from test_remote import read_object
 from written_datasets import write_figures
-from written_history import EARLIER, LATER, figures, keep, keep_ledger, pair, write_evaluations
+from written_history import EARLIER, LATER, OF_COUNTING, figures, images, keep, keep_ledger, pair, write_evaluations
 
 import tasks.report
-from flows.cli import main
 from tasks.errors import InputError
 from tasks.files import alone
 from tasks.history.landing import land
@@ -49,22 +44,15 @@ from tasks.records import BudgetStop
 from tasks.report import renewed
 
 Jury = Callable[..., tuple[int, str, str]]
-Machine = Callable[[str], Remote]
 COUNTING = "20261118T120000-counting-0000cc"
 NIGHT = "2026-11-19T12:00:00+00:00"
 WINS, TIES, LOSES = ("MMMM", "Model"), ("GGGG", "Tie"), ("HHHH", "Human")
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store without pages, to be copied."""
-    return write_evaluations(tmp_path_factory.mktemp("site") / "written")
-
-
-@pytest.fixture(scope="module")
-def store(written: Path) -> Path:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with all its pages."""
-    store = shutil.copytree(written, written.with_name("store"))
+    store = write_evaluations(tmp_path_factory.mktemp("site") / "store")
     site.renew(store, [LATER, EARLIER, COUNTING])
     return store
 
@@ -406,51 +394,7 @@ def test_page_of_a_large_run_is_made_in_the_background(
     assert waiting(store) == []
 
 
-@pytest.fixture(scope="module")
-def stopped(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Store of a run that its judge refused midway, and the judge's address; no run can begin beside `browser`."""
-    folder, judges = tmp_path_factory.mktemp("stopped"), allowed_reply()
-    given = ["run", "diagram", *write_figures(folder / "data", 4), "--store", folder / "store"]
-    with (
-        LoopbackJudge(lambda seen: error(401, "Bad key.") if judge.count > 9 else judges(seen)) as judge,
-        redirect_stdout(StringIO()) as out,
-    ):
-        assert main([*map(str, given), *judged_by(judge, **{"judge.concurrency": 1})]) == 2
-    [run] = (folder / "store" / "ledger").iterdir()
-    assert f"page {page_of(folder / 'store', run.name)}" in out.getvalue()
-    return folder / "store", judge.base_url
-
-
-def test_stopped_run_has_a_page_that_says_so_first(stopped: tuple[Path, str], browser: Any) -> None:
-    store, address = stopped
-    [run] = (store / "ledger").iterdir()
-    page = page_of(store, run.name)
-    words = (
-        f"Stopped: The judge m at {address} refuses all calls (401: Bad key.). 2 of 4 samples are not judged. "
-        "All replies so far are kept: the same command asks for the rest."
-    )
-    opened = Opened(browser, page, width=1400)
-    first, then = opened.page.locator("main > *").all()[:2]
-    assert first.inner_text() == f"{words} This run is compared with nothing and enters no trend."
-    assert then.inner_text().startswith("results scores 100.0") and (then.bounding_box() or {})["y"] < 200
-    assert "2 of 4 samples scored" in opened.page.inner_text("main") and len(opened.shown()) == 2
-    opened.page.click("nav >> text=All evaluations")
-    opened.page.wait_for_url("**/index.html")
-    assert opened.page.inner_text("#unfinished p").endswith(f" UTC: {words}")
-    assert opened.page.inner_text("#now") == "No evaluation has finished yet." and not index_rows(store)
-    opened.page.click("#unfinished a")
-    opened.page.wait_for_url(f"**/{page.name}")
-    opened.check()
-    page.unlink()
-    assert main(["store", "sync", "--store", str(store)]) == 0 and page.exists(), "remade, as for a killed run"
-
-
 # In a bucket
-
-
-@pytest.fixture
-def machine(tmp_path: Path, url: str) -> Machine:
-    return lambda name: Remote(url, tmp_path / name)
 
 
 def write_landed_run(store: Path, number: int) -> str:
@@ -486,18 +430,6 @@ def object_metadata(url: str, name: str) -> dict[str, Any]:
     return s3().head_object(Bucket=where, Key=f"{prefix}/{name}")
 
 
-def test_pages_are_sent_as_html_with_a_complete_index(made: list[Path], machine: Machine, url: str) -> None:
-    first, second = (copy_and_send(store, machine(name)) for store, name in zip(made, ("one", "two"), strict=True))
-    index = read_index(url)
-    assert runs_in(index) == [second, first]
-    links = {*re.findall(r'href="([^"#]+)"', index.decode())}
-    assert links == {f"{second}.html", f"{first}.html"}
-    for name in (*links, "index.html"):
-        assert object_metadata(url, f"pages/{name}")["ContentType"] == HTML
-    assert 'href="index.html"' in read_object(url, f"pages/{first}.html").decode()
-    assert read_object(url, f"pages/{first}.html") == (machine("one").folder / "pages" / f"{first}.html").read_bytes()
-
-
 def test_constant_writes_by_other_machines_are_an_error(
     made: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -525,7 +457,14 @@ def test_run_sends_its_pages_or_warns_and_the_next_index_sends_them(
     assert send_pages(remote) == (2, 2), "the page, and its comparison with the previous run"
     puts = [request.rpartition("/")[2] for request in server.requests if request.startswith("PUT")]
     assert puts == [f"{second}.html", since_name(second, "alpha"), "index.html"], "the index is sent last"
-    assert runs_in(read_index(url)) == [second, first]
+    index = read_index(url)
+    assert runs_in(index) == [second, first]
+    links = {*re.findall(r'href="([^"#]+)"', index.decode())}
+    assert links == {f"{second}.html", f"{first}.html"}
+    for name in (*links, "index.html"):
+        assert object_metadata(url, f"pages/{name}")["ContentType"] == HTML
+    page = read_object(url, f"pages/{first}.html")
+    assert 'href="index.html"' in page.decode() and page == page_of(remote.folder, first).read_bytes()
 
 
 def test_index_keeps_runs_sent_meanwhile_by_others(
@@ -573,13 +512,15 @@ def test_pages_do_not_bring_back_forgotten_runs(
 
 
 def test_pages_and_index_without_pictures_stay_without_them(
-    written: Path, tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pictures of the larger page are beside it, and are transferred and removed with it."""
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 11)
+    monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 2)
     shared, pages = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages"
-    folder = shutil.copytree(written, local_cache(shared))
+    folder = local_cache(shared)
+    keep_ledger(folder, COUNTING, images(), **OF_COUNTING)
+    keep(folder, LATER, [row for number in range(3) for row in pair(f"s{number}", *WINS)], samples=3)
     large, beside, small = (pages / name for name in (f"{LATER}.html", f"{LATER}.files", f"{COUNTING}.html"))
     index = folder / "pages" / "index.html"
 
@@ -587,18 +528,17 @@ def test_pages_and_index_without_pictures_stay_without_them(
         """Run a command; return how many pictures are beside the large page, and whether the small one holds any."""
         code, out, err = jury("store", *given, "--store", shared)
         assert (code, err) == (0, "")
-        assert given != ("pages",) or f"{index}: the index of 3 evaluations and 3 pages made anew" in out
+        assert given != ("pages",) or f"{index}: the index of 2 evaluations and 2 pages made anew" in out
         return len([*beside.glob("*.jpg")]), 'src="data:image/jpeg' in small.read_text()
 
-    assert command("pages") == (24, True)
+    assert command("pages") == (6, True)
     assert command("pages", LATER, COUNTING, "--no-pictures") == (0, False)
     assert not (folder / "pages" / beside.name).exists()
     # Pages sent later by other commands omit the pictures, too.
     assert command("sync") == (0, False)
     assert large.read_text().count(LEFT_OUT) == 1 and "data:image/jpeg" not in index.read_text()
-    assert command("pages", COUNTING) == (0, True)
-    assert index.read_text().count("data:image/jpeg") == 2
-    assert command("pages", LATER) == (24, True)
+    assert command("pages", LATER) == (6, False)
+    assert index.read_text().count("data:image/jpeg") == 3
     remote = remote_of(shared)
     monkeypatch.setenv("JURY_KEEP_DAYS", "1")
     assert remote and remove_old(folder, remote.bucket, datetime(2027, 1, 1, tzinfo=UTC))

@@ -86,12 +86,17 @@ def images() -> list[Judgment | Outcome]:
     return rows
 
 
+OF_COUNTING: dict[str, Any] = {
+    **{"flow": "counting", "parameters": {"threshold": 7.0}, "dimensions": ("counting",)},
+    "started_at": "2026-11-18T12:00:00+00:00",
+}
+
+
 def write_evaluations(store: Path) -> Path:
     """Write two evaluations of the same figures, EARLIER and LATER, and an older one of images."""
     keep_ledger(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")
     keep_ledger(store, LATER, figures(later=True), samples=12, ended={"warnings": HOSTILE[:2]})
-    counting = {"flow": "counting", "parameters": {"threshold": 7.0}, "dimensions": ("counting",)}
-    keep_ledger(store, "20261118T120000-counting-0000cc", images(), started_at="2026-11-18T12:00:00+00:00", **counting)
+    keep_ledger(store, "20261118T120000-counting-0000cc", images(), **OF_COUNTING)
     land(store)
     return store
 
