@@ -6,12 +6,15 @@ from contextlib import asynccontextmanager, closing
 from itertools import count, pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from bench_data import draw_pairs
 from factories import end, judgment, picture, start, write_run
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, allowed_reply, error
 from loopback_replies import Request as Seen
+from PIL import Image
+from written_datasets import encoded
 
 from flows import chunks as module
 from flows.chunks import Chunks
@@ -32,6 +35,11 @@ from tasks.records.parameters import PairwiseParameters
 from tasks.rubrics.rubric import load_rubric
 
 PAIRS = 5
+
+
+def noise(rng: np.random.Generator, file_format: str) -> bytes:
+    """Draw a picture of some kilobytes."""
+    return encoded(Image.fromarray(rng.integers(0, 256, (64, 64), np.uint8)), file_format)
 
 
 @asynccontextmanager
@@ -75,7 +83,7 @@ def test_chunk_is_judged_in_portions_of_few_bytes(
 ) -> None:
     monkeypatch.setattr(module, "FIRST_PORTION", first)
     monkeypatch.setattr(module, "PORTION_BYTES", most_bytes)
-    draw_pairs(tmp_path, PAIRS, "JPEG")
+    draw_pairs(tmp_path, PAIRS, "JPEG", draw=noise)
     with LoopbackJudge() as judge:
         done = asyncio.run(judge_in_portions(tmp_path, judge.base_url, Replies({})))
     assert sorted(name for name, _ in done) == expected
@@ -88,7 +96,7 @@ def test_stopped_run_leaves_few_samples_half_judged(tmp_path: Path) -> None:
         await asyncio.sleep(0.1)
         return error(401, "no such key") if next(answered) >= 2 * samples else allowed_reply()(seen)
 
-    draw_pairs(tmp_path, samples, "JPEG")
+    draw_pairs(tmp_path, samples, "JPEG", draw=noise)
     done, steps = list[Case](), list[int]()
 
     async def work(run: Run, chunk: Chunk) -> None:
@@ -118,7 +126,7 @@ def test_stopped_run_leaves_few_samples_half_judged(tmp_path: Path) -> None:
 
 
 def test_samples_without_earlier_replies_are_judged_first(tmp_path: Path) -> None:
-    draw_pairs(tmp_path, PAIRS, "JPEG")
+    draw_pairs(tmp_path, PAIRS, "JPEG", draw=noise)
     rows = [judgment(f"s{number}", candidate="model") for number in (0, 1, 3)]
     earlier = write_run(tmp_path / "earlier", start(), list(rows), end())
     with LoopbackJudge() as judge:
