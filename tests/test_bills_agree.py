@@ -23,7 +23,7 @@ from tasks.spending.budget import Month, month_of
 CALL = (1200 * 1 + 80 * 10) / 1e6
 """Price of a loopback judge's reply by `PRICES`, for the tokens that it reports."""
 PRICES = {"judge.price-in": 1, "judge.price-out": 10, "judge.max-output-tokens": 100, "judge.concurrency": 4}
-SAMPLES, CALLS, IN_FLIGHT = 8, 32, 4
+SAMPLES, CALLS, IN_FLIGHT = 6, 24, 4
 RESULTS = (
     "SELECT sample_id, dimension, verdict, score FROM verdicts ORDER BY ALL",
     "SELECT dimension, n, scored, model_wins, human_wins, both_good, score, ci_low, ci_high FROM leaderboard "
@@ -83,7 +83,7 @@ def test_interrupted_run_is_billed_at_once_and_resumes_without_paying_twice(
     dies(twin, *command, requests=1, rows=9, by=by)
     [run] = run_folders(store)
     status = check_bills(store, twin, jury, ask, IN_FLIGHT)
-    reached = r" \(\d+/32 calls · \d/8 samples · [^)]*\d\)" if by == signal.SIGINT else ".*"
+    reached = r" \(\d+/24 calls · \d/6 samples · [^)]*\d\)" if by == signal.SIGINT else ".*"
     assert re.search(rf"{run.name}  .*: Killed or interrupted{reached}\. All replies so far are kept", status)
     assert f"; up to {IN_FLIGHT} calls in flight at its end may be billed as well.\n" in status
     before, calls, kept = cost(store), twin.count, len([*read_judgments(run)])

@@ -17,7 +17,7 @@ from tasks.endpoint.requests import Image, Request, probe_request
 from tasks.errors import JudgeStopped
 from tasks.records.judge import Judge
 
-FIGURES = 24
+FIGURES = 16
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 WINNER = {"type": "object", "properties": {"winner": {"type": "string", "enum": ["Model"]}}, "required": ["winner"]}
 PICTURE = Image("image/png", b"AAAA")
@@ -116,7 +116,7 @@ def test_single_failing_call_ends_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("429", "has refused all calls for 2 s: 429: Too many requests."),
+        ("429", "has refused all calls for 1 s: 429: Too many requests."),
         ("no answer", "answers no call .no whole reply within 0.2 s"),
         ("404", "refuses all calls .404: No such model."),
     ],
@@ -124,7 +124,7 @@ def test_single_failing_call_ends_alone() -> None:
 def test_run_stops_with_the_reason_if_all_figures_fail(name: str, words: str) -> None:
     fault = Faulty(FAULTS[name], figures(range(FIGURES)))
     with LoopbackJudge(fault, keep_requests=False) as judge, pytest.raises(ExceptionGroup) as stopped:
-        patience = 2 if name == "429" else 60
+        patience = 1 if name == "429" else 60
         timeout = 0.2 if name == "no answer" else 20  # a busy machine answers late
         settings = {"timeout_seconds": timeout, "patience_seconds": patience, "call_seconds": 120, "concurrency": 16}
         asyncio.run(judge_all(judge.base_url, **settings))

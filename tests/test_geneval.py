@@ -80,7 +80,7 @@ COVERED = {
 def test_missing_folders_of_a_list_are_named_by_flow(tmp_path: Path, geneval_list: Path):
     gone, tags, warnings = COVERED["own" if geneval_list == LISTS["own"] else "published"]
     rows = [json.loads(line) for line in geneval_list.read_text(encoding="utf-8").splitlines()]
-    root = write_geneval(tmp_path / "flux", rows, 2, (), with_list=False)
+    root = write_geneval(tmp_path / "flux", rows, 1, (), with_list=False)
     for number in gone:
         rmtree(root / f"{number:05}")
     found = load(root, metadata=str(geneval_list))
@@ -88,7 +88,7 @@ def test_missing_folders_of_a_list_are_named_by_flow(tmp_path: Path, geneval_lis
     assert all_warnings(found) == [f"9 of {sum(tags.values())} prompts have no image of flux: {named}"]
     loads = [load_dataset(flow, given(root, metadata=str(geneval_list))) for flow in T2I]
     assert [dataset.warnings for dataset in loads] == [(words,) for words in warnings]
-    assert len(found.samples) == (sum(tags.values()) - 9) * 2 + 9
+    assert len(found.samples) == sum(tags.values())
     assert Counter(prompt.tag for prompt in found.prompts.values()) == tags
     assert all(len(sample.required) in (1, 2) for sample in found.samples)
 

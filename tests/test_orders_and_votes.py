@@ -13,7 +13,7 @@ from written_datasets import png, write_figures
 from written_images import prompt_row, write_geneval
 
 POSITION, NOISE = 0.3, 0.2
-TRUTH = {"Model": 20, "Human": 14, "Both are good": 6}
+TRUTH = {"Model": 13, "Human": 9, "Both are good": 4}
 """Number of samples by the judge's true opinion."""
 SAMPLES = sum(TRUTH.values())
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")

@@ -18,12 +18,12 @@ pytestmark = pytest.mark.usefixtures("prefect_server")
 
 def test_quote_predicts_the_bill_and_is_reused(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     loopback.answer = JUDGES["reasoning"]
-    given = [*write_figures(tmp_path / "data", 24), *judged_by(loopback, **PRICES)]
+    given = [*write_figures(tmp_path / "data", 16), *judged_by(loopback, **PRICES)]
     code, out, err = jury("run", "diagram", *given, "--quote")
     assert code == 0, err
     assert loopback.count == 1 + 5 * 4
     first, tokens, price, time, basis = out.splitlines()
-    words = "76 calls to be made about 19 samples, with 152 pictures; 20 replies are there already and cost nothing"
+    words = "44 calls to be made about 11 samples, with 88 pictures; 20 replies are there already and cost nothing"
     assert first == words
     assert " tokens in, " in tokens and price.startswith("price in any tier: "), "given ones apply in each"
     assert time.startswith("time: ") and time.endswith(" with 16 calls at once")
@@ -43,16 +43,16 @@ def test_quote_predicts_the_bill_and_is_reused(tmp_path: Path, loopback: Loopbac
     quote = json.loads(out)
     assert code == 0 and loopback.count == 1 + 5 * 4, "a quote by history makes no call"
     assert "paid for twice" not in err, "though a run waits whose batch asks the same"
-    assert (quote["calls"], quote["reused"], quote["pilot_samples"]) == (76, 20, 0)
+    assert (quote["calls"], quote["reused"], quote["pilot_samples"]) == (44, 20, 0)
     code, _, err = jury("run", "diagram", *given)
     assert code == 0, err
-    assert loopback.count == 2 + 24 * 4, "each call is made once, and the first question by each process"
+    assert loopback.count == 2 + 16 * 4, "each call is made once, and the first question by each process"
     [bill] = ask("SELECT price, tokens_in, tokens_out, reused FROM cost")
     assert bill["reused"] == 20
     [standard] = quote["taken"]["prices"]
     spent = ask("SELECT sum(price) AS price FROM spend")[0]["price"]
     found = ask("SELECT purpose, sum(calls)::INT AS calls, sum(price) AS price FROM spend GROUP BY ALL ORDER BY ALL")
-    assert [(row["purpose"], row["calls"]) for row in found] == [("pilot", 20), ("probe", 2), ("run", 76)]
+    assert [(row["purpose"], row["calls"]) for row in found] == [("pilot", 20), ("probe", 2), ("run", 44)]
     pilot, probes, paid = (row["price"] for row in found)
     assert paid + probes / 2 == pytest.approx(bill["price"], rel=0.01), "the bill includes the run's own first question"
     assert float(basis.split(" for ")[1].split(";")[0]) == pytest.approx(pilot + probes / 2, rel=0.01)
@@ -60,7 +60,7 @@ def test_quote_predicts_the_bill_and_is_reused(tmp_path: Path, loopback: Loopbac
     assert standard["price"]["low"] < bill["price"] < standard["price"]["high"]
     assert quote["taken"]["tokens_in"]["middle"] == pytest.approx(bill["tokens_in"], rel=0.02)
     code, out, _ = jury("run", "diagram", *given, "--quote")
-    assert out.splitlines()[0] == "no calls to be made: 96 replies are there already and cost nothing"
+    assert out.splitlines()[0] == "no calls to be made: 64 replies are there already and cost nothing"
 
 
 def test_quote_by_history_is_unknown_for_a_new_judge(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
