@@ -96,7 +96,7 @@ def test_run_stops_within_its_budget_and_resumes_with_a_larger_one(
 def test_budget_below_one_sample_is_refused_until_a_quote(
     loopback: LoopbackJudge, figures: list[str], jury: Jury
 ) -> None:
-    longer = [*command(figures, loopback), "--judge.max-output-tokens", "3000"]
+    longer = [*command(figures, loopback, limit=6), "--judge.max-output-tokens", "3000"]
     code, _, err = jury(*longer, "--budget", 0.1)
     assert code == 2 and loopback.count == 0, "no request is sent"
     assert "those about the next sample cost 0.1" in err and "with --quote and without a budget" in err

@@ -250,14 +250,14 @@ def test_hostile_input_is_handled_by_its_rule(tmp_path: Path, loopback: Loopback
 
 
 def test_figure_lost_in_a_run_is_no_forfeit(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
-    root, images = write_benchmark(tmp_path / "data", [record(n) for n in range(10)]), tmp_path / "model"
+    root, images = write_benchmark(tmp_path / "data", [record(n) for n in range(7)]), tmp_path / "model"
     images.mkdir()
-    for number in range(10):
+    for number in range(7):
         (images / f"test_{number}.png").write_bytes(encoded(Image.new("L", (60, 40), number)))
 
     def delete_figure(asked: Seen) -> Reply:
         if asked.schema_name != PROBE:
-            (images / "test_9.png").unlink(missing_ok=True)
+            (images / "test_6.png").unlink(missing_ok=True)
         return allowed_reply("Model")(asked)
 
     loopback.answer = delete_figure
@@ -265,7 +265,7 @@ def test_figure_lost_in_a_run_is_no_forfeit(tmp_path: Path, loopback: LoopbackJu
     code, out, err = jury("run", "diagram", "--dataset", root, "--images", images, *options)
     assert code == 3, err
     [lost] = ask("SELECT * FROM outcomes WHERE status <> 'complete'")
-    assert (lost["sample_id"], lost["status"], lost["score"]) == ("test_9", "incomplete", None)
+    assert (lost["sample_id"], lost["status"], lost["score"]) == ("test_6", "incomplete", None)
     assert lost["problem"].startswith("lost since the dataset was loaded: ")
     assert "incomplete: lost since the dataset was loaded" in out
 
