@@ -177,7 +177,7 @@ def test_image_judge_obeying_painted_text_is_red(tmp_path: Path, loopback: Loopb
 # Anchors: judged anew in each scheduled run, and counted only in the cost
 
 
-FIGURES, ANCHORS = 4, 2
+FIGURES, ANCHORS = 3, 2
 
 
 def nightly(jury: Any, *given: object) -> None:
@@ -214,8 +214,6 @@ def test_anchors_add_one_call_a_dimension_and_reuse_no_replies(
     assert counts == [{"n": 4 * ANCHORS, "anchors": ANCHORS, "calls": 4 * ANCHORS, "once": True}] * 2
     measured = ask("SELECT measured FROM evaluations ORDER BY run_id")
     assert [row["measured"] for row in measured] == [True, False, False]
-    assert jury("run", *given, "--votes", "1", "--limit", "2")[0] == 0
-    assert not count_requests()  # samples' replies are reused, anchors' never
 
 
 def test_anchors_count_only_in_the_cost(figures: list[str], loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
@@ -231,15 +229,16 @@ def test_anchors_count_only_in_the_cost(figures: list[str], loopback: LoopbackJu
     loopback.requests.clear()
     nightly(jury, *given)  # the judge refuses repeated requests: those about anchors
     without, having = ask("SELECT * FROM runs ORDER BY run_id")
-    assert (without["calls"], having["calls"], having["control_calls"]) == (16, 24, 8)
+    assert (without["calls"], having["calls"], having["control_calls"]) == (12, 20, 8)
     for same in ("judgments", "outcomes", "protocol_key", "resume_key", "samples"):
         assert without[same] == having[same], same
-    for table in ("scores", "rates", "coverage", "leaderboard", "outcomes", "picture_contract"):
-        counts = ask(f"SELECT run_id, count(*) AS n FROM {table} GROUP BY 1 ORDER BY 1")
-        assert len(counts) == 2 and counts[0]["n"] == counts[1]["n"], table
+    tables = ("scores", "rates", "coverage", "leaderboard", "outcomes", "picture_contract")
+    counts = (f"SELECT '{name}' AS name, count(*) AS n FROM {name} GROUP BY run_id" for name in tables)
+    found = Counter((row["name"], row["n"]) for row in ask(" UNION ALL ".join(counts)))
+    assert len(found) == len(tables) and {*found.values()} == {2}, "as many rows in both runs"
     assert ask("FROM controls") == ask("FROM control_rates") == []
     assert ask("SELECT kind, count(*) AS n FROM failures GROUP BY 1") == [{"kind": "anchor", "n": 8}]
     cost = ask("SELECT sum(calls)::INTEGER AS calls FROM cost GROUP BY run_id ORDER BY 1")
-    assert [row["calls"] for row in cost] == [1 + 16, 1 + 24], "with the first question of each"
+    assert [row["calls"] for row in cost] == [1 + 12, 1 + 20], "with the first question of each"
     query = "SELECT anchors, judged, anchor_score, candidate_score FROM anchors"
     assert ask(query) == [{"anchors": ANCHORS, "judged": 0, "anchor_score": None, "candidate_score": 100.0}]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from loopback_judge import LoopbackJudge, judged_by
 from quoted_judges import JUDGES, PRICES, write_figures
+from test_budget_runs import state_of
 from test_limited_runs import artifacts_of
 
 from tasks.ledger.run_files import BATCHES
@@ -63,14 +64,21 @@ def test_quote_predicts_the_bill_and_is_reused(tmp_path: Path, loopback: Loopbac
     assert out.splitlines()[0] == "no calls to be made: 64 replies are there already and cost nothing"
 
 
-def test_quote_by_history_is_unknown_for_a_new_judge(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
-    given = [*write_figures(tmp_path / "data", 3), *judged_by(loopback, **PRICES)]
+def test_quote_of_a_new_judge_asks_a_pilot_and_is_shown_in_prefect(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    given = [*write_figures(tmp_path / "data", 3), *judged_by(loopback)]
     code, out, _ = jury("run", "diagram", *given, "--quote", "history")
     assert code == 0 and loopback.count == 0 and not list((tmp_path / "store").glob("ledger/*"))
     unknown = "tokens, price and time: unknown, for this judge has not replied to these prompts in this store"
     assert out.splitlines() == (calls := ["12 calls to be made about 3 samples, with 24 pictures"]) + [unknown]
     code, out, _ = jury("run", "diagram", *given, "--quote", "--reuse-hours", 0)
     assert (code, out.splitlines()[:1], loopback.count) == (0, calls, 13) and "reuses" not in out, "all is asked again"
+    [run] = ask("SELECT prefect_run_id FROM runs")
+    state, shown = asyncio.run(state_of(run["prefect_run_id"])), asyncio.run(artifacts_of(run["prefect_run_id"]))
+    assert state.is_completed() and (state.message or "").startswith(f"{calls[0]}; ")
+    assert shown.keys() == {"diagram-command-quote", "diagram-command-quote-progress"}
+    assert "asked just now for an unknown price" in shown["diagram-command-quote"]
 
 
 @pytest.mark.parametrize(
@@ -102,20 +110,3 @@ def test_pilot_stays_within_the_budget_and_the_quote_reports_it(
     [asked] = re.findall(r"asked just now for ([0-9.]+)", out)
     assert float(left) == pytest.approx(5 - float(asked), abs=1e-4) and 0 < float(asked) <= 0.2, err
     assert loopback.count % 4 == 1, "whole samples plus the first question"
-
-
-def test_quote_is_an_artifact_and_the_message_of_its_flow_run(tmp_path: Path, loopback: LoopbackJudge) -> None:
-    from flows.diagram import diagram
-    from tasks.records.judge import Judge
-    from tasks.records.parameters import PairwiseParameters
-
-    given = write_figures(tmp_path / "data", 2)
-    judge = Judge(model="m", base_url=loopback.base_url)
-    asked = PairwiseParameters(dataset=given[1], images=given[3], store=str(tmp_path / "s"), judge=judge, quote="pilot")
-    state = asyncio.run(diagram(asked, return_state=True))
-    assert state.is_completed()
-    words = "no calls to be made: 8 replies are there already and cost nothing; by the "
-    assert (state.message or "").startswith(words)
-    shown = asyncio.run(artifacts_of(str(state.state_details.flow_run_id)))
-    assert shown.keys() == {"diagram-command-quote", "diagram-command-quote-progress"}
-    assert "asked just now for an unknown price; the run reuses them" in shown["diagram-command-quote"]
