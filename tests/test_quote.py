@@ -100,7 +100,7 @@ def test_pilot_stays_within_the_budget_and_the_quote_reports_it(
     tmp_path: Path, loopback: LoopbackJudge, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     longest = {"judge.max-output-tokens": 100, "judge.concurrency": 4}
-    given = [*write_figures(tmp_path / "data", 12), *judged_by(loopback, **PRICES, **longest), "--quote", "--budget"]
+    given = [*write_figures(tmp_path / "data", 6), *judged_by(loopback, **PRICES, **longest), "--quote", "--budget"]
     code, out, err = jury("run", "diagram", *given, 0.001)
     assert code == 0 and loopback.count == 0, "no call fits, so even the first question is skipped"
     assert "A budget of 0.001 has room for 0 of the 5 samples of the pilot" in err and "asked just now" not in out
