@@ -317,16 +317,16 @@ def program_output(request: pytest.FixtureRequest, shared: Path) -> Iterator[Cal
     with ExitStack() as stack:
         for program in PROGRAMS:
             if worker == "gw0" and program in collected:
-                stack.enter_context(_started(program, shared))
+                stack.enter_context(_started(program, shared, request.getfixturevalue("commands")))
         yield lambda program: _output(shared / f"{program}.json")
 
 
 @contextmanager
-def _started(program: str, shared: Path) -> Iterator[None]:
+def _started(program: str, shared: Path, commands: Path) -> Iterator[None]:
     """Run the program and a thread that stores its result; wait for it at the end, as other workers may need it."""
     folder = shared / program
     folder.mkdir()
-    command = [sys.executable, str(Path(__file__).with_name(f"{program}.py")), str(folder)]
+    command = [sys.executable, str(Path(__file__).with_name(f"{program}.py")), str(folder), str(commands)]
 
     def watch() -> None:
         ended = subprocess.run(command, text=True, env=environment(), capture_output=True)

@@ -192,7 +192,7 @@ LIGHT = (
     "--help", "run diagram --help", "query spend", "report -o {place}/report.html", "status",
     "compare 2026 --candidate alpha --candidate beta", "labels agreement 2026 people",
     "labels import {place}/people.csv --flow diagram", "store sync", "prompts list", "judge endpoints",
-    "demo --samples {place}/drawn --count 8 --prompts 1", "deploy init {place}/prefect.yaml",
+    "demo --samples {place}/drawn --count 2 --prompts 1", "deploy init {place}/prefect.yaml",
 )  # fmt: skip
 """Commands that need neither Prefect, nor the client, nor the price table."""
 IMPORTED_BY = """

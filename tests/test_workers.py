@@ -23,7 +23,6 @@ from typing import Any
 
 import pytest
 import yaml
-from forked_commands import installed
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, with_latency
 from served import Up, environment, free_port, users_of, wait_for, write_list
@@ -69,13 +68,13 @@ def subject(request: Request) -> tuple[str, ...]:
 
 
 @contextmanager
-def worker(name: str, place: Path, settings: dict[str, str]) -> Iterator[Path]:
+def worker(name: str, place: Path, prefect: Path, settings: dict[str, str]) -> Iterator[Path]:
     """Start a Prefect worker with its own home and local cache, for one run at a time; yield its home."""
     disk = place / name
     disk.mkdir()
     home = disk / "prefect"
     own = {"PREFECT_HOME": str(home), "JURY_CACHE": str(disk / "cache"), "JURY_STORE": STORE}
-    command = [str(place / "prefect"), "worker", "start", "--pool", "jury", "--limit", "1", "-n", name]
+    command = [str(prefect), "worker", "start", "--pool", "jury", "--limit", "1", "-n", name]
     with (place / f"{name}.log").open("w") as log:
         running = subprocess.Popen(command, env={**settings, **own}, stdout=log, stderr=log)
         try:
@@ -110,7 +109,7 @@ def start(command: list[str], **settings: str) -> str:
     return done.stdout
 
 
-def watch(place: Path) -> dict[str, Any]:
+def watch(place: Path, commands: Path) -> dict[str, Any]:
     """Start everything, kill one worker midway, and return observations of the evaluation."""
     import boto3  # slow to import, as moto is
     from moto.server import ThreadedMotoServer
@@ -142,13 +141,12 @@ def watch(place: Path) -> dict[str, Any]:
             server = stack.enter_context(own_server(place / "server", free_port()))
         settings = {**environment(), **amazon, **client_settings(server.api), "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
         here = {**settings, "PREFECT_HOME": str(place / "here" / "prefect"), "JURY_CACHE": str(place / "here")}
-        stack.enter_context(installed(place, {}, here))
-        jury, prefect = str(place / "jury"), str(place / "prefect")
+        jury, prefect = str(commands / "jury"), commands / "prefect"
         Up(None, place, server.port).api("/work_pools/", {"name": "jury", "type": "process"})
-        start([prefect, "--no-prompt", "deploy", "--all", "--prefect-file", write_unscheduled(place)], **here)
+        start([str(prefect), "--no-prompt", "deploy", "--all", "--prefect-file", write_unscheduled(place)], **here)
         start([jury, "deploy"], **here)
-        doomed = stack.enter_context(worker("one", place, settings))
-        stack.enter_context(worker("two", place, settings))
+        doomed = stack.enter_context(worker("one", place, prefect, settings))
+        stack.enter_context(worker("two", place, prefect, settings))
         root = dataset(place / "data")
         run = [jury, "run", "diagram", "--dataset", str(root), "--images", str(root / "model"), "--store", STORE]
         run += ["--shards", str(SHARDS), "--chunk-size", str(CHUNK), "--judge.model", "m"]
@@ -235,4 +233,4 @@ def test_only_unsent_replies_of_the_dead_worker_are_repeated(seen: dict[str, Any
 
 
 if __name__ == "__main__":
-    print(json.dumps(watch(Path(sys.argv[1])), indent=1))
+    print(json.dumps(watch(*map(Path, sys.argv[1:])), indent=1))
