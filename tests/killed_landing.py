@@ -87,7 +87,9 @@ REBUILT: dict[str, Patch] = {
 
 def dies(store: Path, place: str) -> None:
     """Run a landing in a store, or a rebuild of its history, until it is killed at a point, and wait for its end."""
-    assert ended(started(_work, store, place)) in (-signal.SIGKILL, -signal.SIGALRM)
+    process = started(_work, store, place)
+    process.join(SECONDS)
+    assert process.exitcode in (-signal.SIGKILL, -signal.SIGALRM), process.exitcode
 
 
 def started(work: Callable[..., object], *arguments: object) -> BaseProcess:
@@ -97,12 +99,6 @@ def started(work: Callable[..., object], *arguments: object) -> BaseProcess:
     process = context.Process(target=work, args=arguments)
     process.start()
     return process
-
-
-def ended(process: BaseProcess) -> int | None:
-    """Wait for the end of a process; return its exit code."""
-    process.join(SECONDS)
-    return process.exitcode
 
 
 def land_and_show(store: Path, run_id: str) -> None:

@@ -130,26 +130,22 @@ def replies(*asked_by: int, first: int = 0) -> list[Judgment]:
     return [judgment(f"s{n}", reused_from=run_of(hour) if hour else "") for n, hour in enumerate(asked_by, first)]
 
 
-def keep(store: Path, hour: int, rows: list, finished: bool = True, stopped: Any = None, **changes: Any) -> str:
-    new = [row for row in rows if not row.reused_from]
-    calls = {"calls": len(new), "control_calls": sum(bool(row.control) for row in new)}
-    ended = end(**calls, reused=len(rows) - len(new), stopped=stopped)
-    begun = start(run_of(hour), started_at=f"2026-11-20T{hour:02}:00:00+00:00", **changes)
-    write_run(store, begun, [*rows], ended if finished else None)
-    return begun.evaluation_id
-
-
 STOPPED = BudgetStop(budget=10.0, spent=9.9, needed=0.2, judged=12, samples=20, is_random=True)
-INCOMPLETE, KILLED = ({"evaluation_id": f"20261120T000000-diagram-00e00{n}", "shards": 2} for n in (1, 2))
+INCOMPLETE, WHOLE = (f"20261120T000000-diagram-00e00{number}" for number in (1, 2))
 SHOWN = [judgment(f"c{number}", control="blank") for number in range(9)]
 FAILED = [judgment(f"f{number}", verdict=None, status="refused") for number in range(9)]
-UNFINISHED: dict[str, Any] = {"finished": False}
+
+
+def shard_of(evaluation: str, which: int) -> dict[str, Any]:
+    return {"part": {"evaluation_id": evaluation, "shard": which, "shards": 2}}
+
+
 KEPT: dict[int, tuple[list[Judgment], dict[str, Any]]] = {
     # The newest runs took half of their replies, more than half, all or none from the first.
     1: (replies(*[0] * 20), {}),
     **{hour: (replies(*[1] * taken, *[0] * (20 - taken)), {}) for hour, taken in enumerate((10, 11, 20, 0), 2)},
     # A killed run, the one that resumed it, and another.
-    6: (replies(*[0] * 18), UNFINISHED),
+    6: (replies(*[0] * 18), {"killed": True}),
     7: (replies(*[6] * 18, 0, 0), {}),
     8: (replies(*[6] * 18, 7, 7), {}),
     # Two runs that stopped at their budgets, the one that resumed them, and another.
@@ -158,13 +154,12 @@ KEPT: dict[int, tuple[list[Judgment], dict[str, Any]]] = {
     11: (replies(*[9] * 12, *[10] * 3, *[0] * 5), {}),
     12: (replies(*[9] * 12, *[10] * 3, *[11] * 5), {}),
     # A shard without the other one, and a run that took its replies.
-    13: (replies(0, 0), {"shard": 1, **INCOMPLETE}),
+    13: (replies(0, 0), shard_of(INCOMPLETE, 1)),
     14: (replies(13, 13, 0), {}),
     # A killed shard, the other shard, and the one that resumed the first.
-    15: (replies(0, 0), {"shard": 1, **KILLED, **UNFINISHED}),
-    16: (replies(0, 0, first=2), {"shard": 2, **KILLED}),
-    17: (replies(15, 15), {"shard": 1, **KILLED}),
-    # A run whose only new replies are controls and refusals.
+    15: (replies(0, 0), {"killed": True, **shard_of(WHOLE, 1)}),
+    16: (replies(0, 0, first=2), shard_of(WHOLE, 2)),
+    17: (replies(15, 15), shard_of(WHOLE, 1)),
     18: (replies(*[0] * 4), {}),
     19: ([*replies(*[18] * 4), *SHOWN, *FAILED], {}),
     # Runs with refusals alone: new ones, reused ones, none since all samples were forfeit.
@@ -172,7 +167,7 @@ KEPT: dict[int, tuple[list[Judgment], dict[str, Any]]] = {
     21: ([row.model_copy(update={"reused_from": run_of(20)}) for row in FAILED], {}),
     22: ([], {}),
 }
-"""Hour of a run -> its replies, changes."""
+"""Hour of a run -> its replies, and what is unusual: killed, stopped, part of an evaluation."""
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +175,11 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """Return, for each evaluation, its replies, the new ones, and whether it measured anything."""
     store = tmp_path_factory.mktemp("replies")
     for hour, (rows, changes) in KEPT.items():
-        keep(store, hour, rows, **changes)
+        new = [row for row in rows if not row.reused_from]
+        calls = {"calls": len(new), "control_calls": sum(bool(row.control) for row in new)}
+        ended = end(**calls, reused=len(rows) - len(new), stopped=changes.get("stopped"))
+        begun = start(run_of(hour), started_at=f"2026-11-20T{hour:02}:00:00+00:00", **changes.get("part", {}))
+        write_run(store, begun, [*rows], None if changes.get("killed") else ended)
     land(store)
     return {
         run_id: found for run_id, *found in query(store, "SELECT run_id, replies, anew, measured FROM evaluations").rows
@@ -206,11 +205,11 @@ def test_replies_of_a_stopped_run_count_for_the_one_that_resumed_it(counts: dict
 
 
 def test_replies_of_an_incomplete_evaluation_count_for_the_complete_one(counts: dict[str, list[Any]]) -> None:
-    assert counts[run_of(14)] == [3, 3, True] and INCOMPLETE["evaluation_id"] not in counts
+    assert counts[run_of(14)] == [3, 3, True] and INCOMPLETE not in counts
 
 
 def test_killed_shard_costs_its_evaluation_no_reply(counts: dict[str, list[Any]]) -> None:
-    assert counts[str(KILLED["evaluation_id"])] == [4, 4, True]
+    assert counts[WHOLE] == [4, 4, True]
 
 
 def test_controls_and_failed_calls_measure_nothing(counts: dict[str, list[Any]]) -> None:

@@ -100,10 +100,6 @@ def test_statement_without_a_result_returns_an_empty_table(store: Path) -> None:
     assert query(store, "SELECT run_id FROM runs WHERE false") == Table(("run_id",), [])
 
 
-def test_columns_of_equal_name_are_numbered(store: Path) -> None:
-    assert query(store, "SELECT 1 AS a, 2 AS b, 3 AS a, 4 AS a").columns == ("a", "b", "a_2", "a_3")
-
-
 def test_rows_become_plain_json(store: Path) -> None:
     sql = """SELECT 1 AS i, 1.5::DECIMAL(4, 2) AS d, 'nan'::DOUBLE AS nan, '-inf'::DOUBLE AS inf, NULL AS none,
         true AS b, TIMESTAMP '2026-11-20 18:00:00.5' AS t, DATE '2026-11-20' AS day, [{'a': [1, NULL]}] AS nested,
