@@ -50,11 +50,10 @@ def night(store: Path, run_id: str, day: int) -> None:
     whole_run(store, run_id, started_at=f"2026-11-{day}T12:00:00+00:00", scheduled=True)
 
 
-def test_file_has_the_storage_version_of_older_clients(tmp_path: Path) -> None:
-    whole_run(tmp_path)
+def test_file_has_the_storage_version_of_older_clients(store: Path) -> None:
     for make in (land, rebuild):
-        make(tmp_path)
-        tags = ask(tmp_path, "SELECT tags['storage_version'] FROM duckdb_databases() WHERE database_name = 'history'")
+        make(store)
+        tags = ask(store, "SELECT tags['storage_version'] FROM duckdb_databases() WHERE database_name = 'history'")
         assert tags[0][0].startswith("v1.3.0")
 
 
