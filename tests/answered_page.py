@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from tasks.records import Judgment, Outcome
 from tasks.rubrics.rubric import load_rubric
 
 COUNTING = "20261118T120000-counting-0000cc"
+
+rubric = cache(load_rubric)
 
 
 def figures_store(store: Path, number: int = 40, run_id: str = RUN, **changes: Any) -> Path:
@@ -73,7 +76,7 @@ def as_read(
     for row in rows:
         new: dict[str, Any] = {"pictures": pictures}
         if isinstance(row, Judgment):
-            inputs = load_rubric(flow).prompt(row.dimension).inputs
+            inputs = rubric(flow).prompt(row.dimension).inputs
             each = (sha256(texts[name].encode()).hexdigest() for name in inputs if name in texts)
             new["text_sha256"] = sha256("".join(each).encode()).hexdigest()
         yield row.model_copy(update=new)

@@ -103,6 +103,7 @@ def write_pages(store: Path) -> dict[str, Path]:
     [comparison] = (store / "pages").glob("compare-*.html")
     return {
         "index": renew(store).place, "run": later, "run of images": counting,
-        "run without pictures": written(store, store / "without.html", "--no-pictures"), "comparison": comparison,
+        "comparison": comparison,
+        "run without pictures": written(store, store / "without.html", "--flow", "counting", "--no-pictures"),
         "labels": store / "label.html", "labels of images": store / "label-images.html",
     }  # fmt: skip

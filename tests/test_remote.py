@@ -204,7 +204,7 @@ def test_third_machine_gathers_runs_of_two_others(url: str, server: S3Server, tm
     machines = {"one": ("r1", "r3"), "two": ("r2", "r4")}
     for name, run_ids in machines.items():
         for run_id in run_ids:
-            write_whole_run(tmp_path / name, run_id, samples=3)
+            write_whole_run(tmp_path / name, run_id, samples=1)
         assert Remote(url, tmp_path / name).send_all() == list(run_ids)
     server.requests.clear()
     assert Remote(url, tmp_path / "one").send_all() == [] and len(server.requests) == 1
@@ -212,7 +212,7 @@ def test_third_machine_gathers_runs_of_two_others(url: str, server: S3Server, tm
     assert (third.fetch(), third.fetch()) == (["r1", "r2", "r3", "r4"], [])
     assert third.send_all() == []  # runs fetched from others are not sent
     for run_id in ("r1", "r2", "r3", "r4"):
-        write_whole_run(everything, run_id, samples=3)
+        write_whole_run(everything, run_id, samples=1)
     assert ledgers(third.folder) == ledgers(everything)
     assert Remote(url, tmp_path / "one").fetch() == ["r2", "r4"]
     assert ledgers(tmp_path / "one") == ledgers(everything)
@@ -272,11 +272,11 @@ def test_fetch_since_gets_only_newer_runs(url: str, tmp_path: Path) -> None:
 
 
 def test_large_ledgers_are_sent_in_parts_and_batches(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "PART_BYTES", 3_000)
-    monkeypatch.setattr(remote, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(remote, "PART_BYTES", 1_500)
+    monkeypatch.setattr(remote, "BATCH_BYTES", 5_000)
     monkeypatch.setattr(remote, "BATCH_OBJECTS", 3)
     monkeypatch.setattr("tasks.ledger.bucket.BATCH_OBJECTS", 3)
-    write_whole_run(tmp_path / "here", "r1", samples=8)
+    write_whole_run(tmp_path / "here", "r1", samples=5)
     Remote(url, tmp_path / "here").send("r1")
     assert sum("judgments-" in name for name in versions(url)) > 3
     Remote(url, tmp_path / "there").fetch()
@@ -284,7 +284,7 @@ def test_large_ledgers_are_sent_in_parts_and_batches(url: str, tmp_path: Path, m
 
 
 def test_run_and_sync_send_concurrently(url: str, open_ledger: Opener, server: S3Server, tmp_path: Path) -> None:
-    ledger, left, turn = open_ledger(tmp_path), iter(range(1, 15)), threading.Lock()
+    ledger, left, turn = open_ledger(tmp_path), iter(range(1, 8)), threading.Lock()
     judge_sample(ledger, "s0", "r1")
 
     def append_during_put(request: str) -> bool:
@@ -295,7 +295,7 @@ def test_run_and_sync_send_concurrently(url: str, open_ledger: Opener, server: S
 
     def send(_: int) -> None:
         sender = Remote(url, tmp_path)
-        while len(list(read_judgments(ledger.folder))) < 15:
+        while len(list(read_judgments(ledger.folder))) < 8:
             sender.send("r1")
 
     with server.failing(loses=append_during_put), ThreadPoolExecutor(3) as threads:

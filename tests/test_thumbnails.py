@@ -96,7 +96,7 @@ def test_thumbnail_has_no_metadata_and_is_made_once(name: str, tmp_path: Path):
 def test_concurrent_writers_leave_one_whole_thumbnail(tmp_path: Path):
     data = file(noise(600, 600), "PNG")
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: (prepare_all(tmp_path, data), made(tmp_path, sha256(data))), range(40)))
+        list(pool.map(lambda _: (prepare_all(tmp_path, data), made(tmp_path, sha256(data))), range(16)))
     assert [path.name for path in (tmp_path / "pictures").iterdir() if path.is_file()] == [f"{sha256(data)}.jpg"]
     assert thumbnail_of(tmp_path, data).size == (600, 600)
 
