@@ -17,7 +17,7 @@ from factories import end, start, write_run
 from firefox import started_firefox
 from opened_page import Visit
 from playwright.sync_api import sync_playwright
-from test_index_browser import index_of
+from test_report_page_browser import index_of
 from written_history import pair
 
 from tasks.history.database import alone_with_master, opened_master
