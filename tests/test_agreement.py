@@ -75,7 +75,27 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # Judges
 
 
+def run_of_checks(edited: str) -> str:
+    keys = {f"c{number}": f"c{number}" for number in range(12)} | {"edited": edited}
+    scores = scored(**{name: 8.0 * number for number, name in enumerate(keys)})
+    checks = [each.model_copy(update={"asked_key": keys[each.aspect]}) for each in scores]
+    return run_of([image(flow="facts", tag="together", aspects=checks)], "facts")
+
+
 JUDGES = run_of(figures("MMMMHHTTHH")), run_of(figures("MMMHHHTHHM"))
+GOOD_OR_BAD = run_of(figures("GBGBMMHHGB")), run_of(figures("BGBGMMHHBG"))
+FORFEIT = outcome("s90", "----", None, status="forfeit", score=0.0)
+UNDECIDED = outcome("s91", "G-GG", None, status="incomplete")
+ONE_SIDE = (
+    run_of([*figures("MMH"), FORFEIT, UNDECIDED]),
+    run_of([*figures("MHHH"), outcome("s90"), outcome("s91", "GHGG", "Human")]),
+)
+DRAWN = {"human": picture("s00h"), "model": picture("s00m")}
+REDRAWN = {
+    role: run_of([*figures("MMH")[1:], outcome("s00", pictures={**DRAWN, role: picture("another")})]) for role in DRAWN
+}
+CHECKS = run_of_checks("1"), run_of_checks("2")
+SHARDS = [run_of(figures("MHMH")[2 * n - 2 : 2 * n], evaluation_id=ONE, shard=n, shards=2) for n in (1, 2)]
 
 
 def test_two_judges_are_compared_by_dimension_and_overall(store: Path, jury: Any) -> None:
@@ -95,21 +115,10 @@ def test_two_judges_are_compared_by_dimension_and_overall(store: Path, jury: Any
     assert (overall.tau.ci_low, overall.tau.why) == (None, "no interval below 50 figures or prompts")
 
 
-GOOD_OR_BAD = run_of(figures("GBGBMMHHGB")), run_of(figures("BGBGMMHHBG"))
-
-
 def test_kappa_separates_good_from_bad_and_tau_does_not(store: Path) -> None:
     found = find(agreement(store, *GOOD_OR_BAD), "aesthetics")
     assert found.categories == ("Model", "Both are good", "Both are bad", "Human")
     assert found.agreement.value == pytest.approx(0.4) and found.tau.value == 1
-
-
-FORFEIT = outcome("s90", "----", None, status="forfeit", score=0.0)
-UNDECIDED = outcome("s91", "G-GG", None, status="incomplete")
-ONE_SIDE = (
-    run_of([*figures("MMH"), FORFEIT, UNDECIDED]),
-    run_of([*figures("MHHH"), outcome("s90"), outcome("s91", "GHGG", "Human")]),
-)
 
 
 def test_answers_of_one_side_only_are_counted_but_not_compared(store: Path) -> None:
@@ -119,26 +128,10 @@ def test_answers_of_one_side_only_are_counted_but_not_compared(store: Path) -> N
     assert (find(found, "conciseness").n, find(found, "conciseness").only_b) == (3, 3)
 
 
-DRAWN = {"human": picture("s00h"), "model": picture("s00m")}
-REDRAWN = {
-    role: run_of([*figures("MMH")[1:], outcome("s00", pictures={**DRAWN, role: picture("another")})]) for role in DRAWN
-}
-
-
 @pytest.mark.parametrize("role", REDRAWN)
 def test_figures_redrawn_between_two_runs_are_not_compared(store: Path, role: str) -> None:
     found = find(agreement(store, ONE_SIDE[0], REDRAWN[role]))
     assert (found.n, found.other_picture) == (2, 1)
-
-
-def run_of_checks(edited: str) -> str:
-    keys = {f"c{number}": f"c{number}" for number in range(12)} | {"edited": edited}
-    scores = scored(**{name: 8.0 * number for number, name in enumerate(keys)})
-    checks = [each.model_copy(update={"asked_key": keys[each.aspect]}) for each in scores]
-    return run_of([image(flow="facts", tag="together", aspects=checks)], "facts")
-
-
-CHECKS = run_of_checks("1"), run_of_checks("2")
 
 
 def test_checks_edited_between_two_runs_are_not_compared(store: Path, jury: Any) -> None:
@@ -148,19 +141,26 @@ def test_checks_edited_between_two_runs_are_not_compared(store: Path, jury: Any)
     assert code == 0 and "12 of 12" in out and "A in rows" not in out, "a table of twelve scores is too wide"
 
 
-for shard, part in enumerate((figures("MHMH")[:2], figures("MHMH")[2:]), 1):
-    run_of(part, evaluation_id=ONE, shard=shard, shards=2)
-
-
 def test_shards_of_an_evaluation_count_as_one_rater(store: Path) -> None:
-    assert find(agreement(store, ONE, JUDGES[0])).n == 4
+    assert ONE not in SHARDS and find(agreement(store, ONE, JUDGES[0])).n == 4
 
 
 # People
 
-
 VOTES = {"Ann": "MMM", "Bob": "MHH", "Eve": "HMT"}
 SEVERAL = people_of(*(row for name, overalls in VOTES.items() for row in labels_of(overalls, annotator=name)))
+SPLIT = [*labels_of("M", "faithfulness", annotator="Ann"), *labels_of("H", "faithfulness", annotator="Bob")]
+MIXED = run_of([outcome("s00", "XMMM", "Model")]), people_of(*SPLIT)
+BY_DIMENSION = {"faithfulness": "MGG", "readability": "GBG", "conciseness": "HHG", "aesthetics": "HGB"}
+DERIVED = (
+    run_of(figures("MHT")),
+    people_of(*(row for dimension, verdicts in BY_DIMENSION.items() for row in labels_of(verdicts, dimension))),
+)
+BOTH = people_of(*labels_of("H"), *(row for dimension in DIMENSIONS for row in labels_of("M", dimension)))
+POOLED = (
+    run_of([*figures("MHMHM", candidate="vanilla"), *figures("HHMMT", candidate="banana")]),
+    people_of(*labels_of("MHMHM", candidate="vanilla"), *labels_of("HHMMT", candidate="banana")),
+)
 
 
 def test_labels_of_several_people_are_merged(store: Path) -> None:
@@ -168,20 +168,9 @@ def test_labels_of_several_people_are_merged(store: Path) -> None:
     assert found.categories == ("Model", "Tie") and found.confusion == ((2, 1), (0, 0))
 
 
-SPLIT = [*labels_of("M", "faithfulness", annotator="Ann"), *labels_of("H", "faithfulness", annotator="Bob")]
-MIXED = run_of([outcome("s00", "XMMM", "Model")]), people_of(*SPLIT)
-
-
 def test_split_labels_of_people_become_mixed_like_a_judges_votes(store: Path) -> None:
     found = agreement(store, *MIXED)
     assert find(found, "faithfulness").categories == ("Mixed",)
-
-
-BY_DIMENSION = {"faithfulness": "MGG", "readability": "GBG", "conciseness": "HHG", "aesthetics": "HGB"}
-DERIVED = (
-    run_of(figures("MHT")),
-    people_of(*(row for dimension, verdicts in BY_DIMENSION.items() for row in labels_of(verdicts, dimension))),
-)
 
 
 def test_overall_is_derived_from_peoples_labels_of_dimensions(store: Path) -> None:
@@ -189,18 +178,9 @@ def test_overall_is_derived_from_peoples_labels_of_dimensions(store: Path) -> No
     assert find(found).confusion == ((1, 0, 0), (0, 1, 0), (0, 0, 1)) and find(found, "conciseness").n == 3
 
 
-BOTH = people_of(*labels_of("H"), *(row for dimension in DIMENSIONS for row in labels_of("M", dimension)))
-
-
 def test_peoples_overall_label_is_compared_with_the_tier_rule(store: Path) -> None:
     found = find(agreement(store, JUDGES[0], BOTH))
     assert found.categories == ("Model", "Human") and found.confusion == ((0, 1), (0, 0))
-
-
-POOLED = (
-    run_of([*figures("MHMHM", candidate="vanilla"), *figures("HHMMT", candidate="banana")]),
-    people_of(*labels_of("MHMHM", candidate="vanilla"), *labels_of("HHMMT", candidate="banana")),
-)
 
 
 def test_figures_of_two_candidates_are_pooled_as_in_the_paper(store: Path) -> None:
@@ -229,6 +209,11 @@ LABELLED = [
     for name, shift in (("Ann", -0.5), ("Bob", 0.5))
 ]
 COUNTING = run_of(SCORED, "counting", **IMAGES), people_of(*LABELLED, flow="counting")
+TAGGED = [image(f"0000{n}/0000", flow="colors", tag=tag) for n, tag in enumerate(("colors", "color_attr"))]
+COLORS = (
+    run_of(TAGGED, "colors", **IMAGES),
+    people_of(*({"id": f"0000{n}/0000", "score": 7} for n in range(2)), flow="colors"),
+)
 
 
 def test_image_scores_are_compared_by_aspect_and_overall(store: Path) -> None:
@@ -240,13 +225,6 @@ def test_image_scores_are_compared_by_aspect_and_overall(store: Path) -> None:
     assert (find(found, "count_accuracy", "counting").n, find(found, "count_accuracy", "counting").only_a) == (0, 8)
     assert overall.categories == ("0", "2", "3", "4", "5", "6", "7", "9", "10")
     assert sum(map(sum, overall.confusion)) == 8
-
-
-TAGGED = [image(f"0000{n}/0000", flow="colors", tag=tag) for n, tag in enumerate(("colors", "color_attr"))]
-COLORS = (
-    run_of(TAGGED, "colors", **IMAGES),
-    people_of(*({"id": f"0000{n}/0000", "score": 7} for n in range(2)), flow="colors"),
-)
 
 
 def test_labels_without_tags_take_the_runs_tags(store: Path) -> None:

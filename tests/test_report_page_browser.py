@@ -111,6 +111,10 @@ def test_click_opens_a_sample_beside_the_grid(opened: Opened) -> None:
     assert grid and panel and grid["x"] + grid["width"] <= panel["x"] and 0 <= panel["y"] < 300
     page.click("[title='Next (j)']")
     assert opened.focused() == "s1"
+    page.click(".thumb >> text='s2'")
+    wait_for(lambda: opened.focused() == "s2")
+    long = page.inner_text(".card")
+    assert len(long) > 4 * 45_000 and "Conclusion: Model." in long, "a long reason is shown whole"
 
 
 def test_notable_samples_are_on_the_first_screen_and_open(opened: Opened) -> None:
@@ -133,14 +137,6 @@ def test_table_is_copied_as_markdown(opened: Opened) -> None:
     assert "| faithfulness | 54.5 | [38.6, 70.4] | 2 |" in lines[3]
 
 
-def test_long_reasoning_is_shown_whole(opened: Opened) -> None:
-    page = opened.page
-    page.click(".thumb >> text='s2'")
-    wait_for(lambda: opened.focused() == "s2")
-    long = page.inner_text(".card")
-    assert len(long) > 4 * 45_000 and "Conclusion: Model." in long
-
-
 def test_page_and_pictures_beside_it_can_be_moved_together(
     tab: Opened, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,7 +154,9 @@ def test_page_and_pictures_beside_it_can_be_moved_together(
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 500)])
-def test_charts_have_the_pages_colours_and_width(opened: Opened, scheme: str, width: int) -> None:
+def test_charts_have_the_pages_colours_and_width_and_their_numbers_as_labels(
+    opened: Opened, scheme: str, width: int
+) -> None:
     opened.look(scheme, width)
     opened.page.click("summary >> text=Trend")
     fills = "all => [...new Set(all.map(one => getComputedStyle(one).fill))]"
@@ -168,9 +166,6 @@ def test_charts_have_the_pages_colours_and_width(opened: Opened, scheme: str, wi
     charts = opened.page.eval_on_selector_all("svg.chart", box)
     assert len(charts) >= 3 and [chart for chart in charts if chart[0] < 0 or chart[1] > width or chart[2] < 50] == []
     assert opened.page.evaluate("document.documentElement.scrollWidth") == width
-
-
-def test_chart_has_its_numbers_as_an_accessible_label(opened: Opened) -> None:
     labels = opened.page.eval_on_selector_all("svg.chart[role=img]", "all => all.map(one => one.ariaLabel)")
     assert any("alpha: overall: 2026-11-19 12:00 50.0 [" in words for words in labels)
 

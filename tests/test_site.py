@@ -178,8 +178,10 @@ def test_change_has_a_paired_interval(tmp_path: Path) -> None:
     assert sentence in index_page(index, ())
 
 
-def test_trend_breaks_between_incomparable_evaluations_and_names_the_difference(tmp_path: Path) -> None:
-    store = tmp_path / "store"
+def test_trend_is_of_one_judge_and_breaks_between_incomparable_evaluations(tmp_path: Path) -> None:
+    store, other = tmp_path / "store", "20261118T120000-diagram-0000cc"
+    keep_ledger(store, other, figures(later=False), samples=12, judge="gpt-a", started_at="2026-11-18T12:00:00+00:00",
+                ended={"protocol_key": "a" * 64})  # fmt: skip
     protocol = {"model answered": "gpt-x-1", "prompt aesthetics": "a" * 64}
     keep_ledger(store, EARLIER, figures(later=False), samples=12, started_at=NIGHT, ended={"protocol": protocol})
     changed = {"model answered": "gpt-x-2", "prompt aesthetics": "b" * 64}
@@ -190,15 +192,6 @@ def test_trend_breaks_between_incomparable_evaluations_and_names_the_difference(
     assert f"2 evaluations: 50.00 on 2026-11-19 to 54.55 on 2026-11-20; {gap}" in text and "since 2026" not in text
     assert len(re.findall('<path class="line" d="M[^L"]*M[^L"]*"/>', text)) == 1
     assert addresses(text) == {"#now", "#all"}, "no pages to link to"
-
-
-def test_each_judge_has_its_own_trend(tmp_path: Path) -> None:
-    for run_id, model, moment in ((EARLIER, "gpt-a", NIGHT), (LATER, "gpt-b", "2026-11-20T12:00:00+00:00")):
-        begun = {"judge": model, "started_at": moment, "samples": 12}
-        keep_ledger(tmp_path, run_id, figures(later=False), **begun, ended={"protocol_key": model[-1] * 64})
-    land(tmp_path)
-    [card] = gather_index(tmp_path).cards
-    assert len(card.places[0].trend) == 1, "scores of another judge are excluded"
 
 
 def test_index_marks_evaluation_stopped_at_its_budget(tmp_path: Path) -> None:
@@ -286,20 +279,14 @@ def test_failed_index_leaves_the_old_one(store: Path, monkeypatch: pytest.Monkey
     assert (store / "pages" / "index.html").read_bytes() == before
 
 
-def test_failed_pages_are_reported_and_made_by_the_next_sync(tmp_path: Path, jury: Jury) -> None:
+def test_report_step_makes_the_runs_page_and_the_index_or_warns(tmp_path: Path) -> None:
+    """After a warning, the next sync makes them, as `test_sync_makes_new_and_missing_pages_and_rebuild_none` has it."""
     store = tmp_path / "store"
-    run_id = write_small_run(store, 1)
-    [warning] = renewed(str(store), run_id)
+    first, second = write_small_run(store, 1), write_small_run(store, 2)
+    [warning] = renewed(str(store), second)
     for words in ("The store's pages do not show it yet", "no history yet", "`jury store sync` makes"):
         assert words in warning
     assert not (store / "pages").exists()
-    code, _, err = jury("store", "sync")
-    assert (code, err) == (0, "") and [*index_rows(store)] == [run_id] and (store / "pages" / f"{run_id}.html").exists()
-
-
-def test_report_step_makes_the_runs_page_and_the_index(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    first, second = write_small_run(store, 1), write_small_run(store, 2)
     land(store)
     assert renewed(str(store), second) == []
     since = since_name(second, "alpha")
