@@ -112,13 +112,13 @@ FILES: dict[str, tuple[str, bytes]] = {
     "UTF-16": ("x.jsonl", json.dumps(ROW).encode("utf-16")),
     "brackets": ("x.jsonl", b"[" * DEEP),
     "an unterminated array": ("x.json", b"[" + json.dumps(ROW).encode() * 1000),
-    "backslashes": ("x.json", b'[{"id": "' + b"\\" * 5_000_000),
+    "backslashes": ("x.json", b'[{"id": "' + b"\\" * 2_000_000),
     "a repeated key": ("x.jsonl", b"{" + b'"id": "a",' * DEEP + b'"task": "diagram"}'),
     "compressed data": ("x.jsonl", BOMB),
-    "an unterminated quote": ("x.csv", b'id,task\n"' + b"a,\n" * 1_000_000),
-    "many columns": ("x.csv", b"a," * 200_000 + b"\n1,2\n"),
+    "an unterminated quote": ("x.csv", b'id,task\n"' + b"a,\n" * 400_000),
+    "many columns": ("x.csv", b"a," * 80_000 + b"\n1,2\n"),
     "duplicate columns with a secret": ("x.csv", f"{SECRET},{SECRET}\n1,2\n".encode()),
-    "rows with too many cells": ("x.csv", b"id,task\n" + b",,,\n" * 100_000),
+    "rows with too many cells": ("x.csv", b"id,task\n" + b",,,\n" * 40_000),
 }
 
 
@@ -288,7 +288,7 @@ def test_hostile_prompt_sets_are_refused(folder: Path, name: str) -> None:
 DOCUMENTS: dict[str, tuple[str, bytes]] = {
     "names outside the folder": ("x.json", json.dumps({"../../outside/x": "a prompt", "diagram/../x": "b"}).encode()),
     "brackets": ("x.json", b"[" * DEEP),
-    "fences": ("x.md", b"```\n" * DEEP),
+    "fences": ("x.md", b"```\n" * (DEEP // 4)),
     "headings with control codes": ("x.md", f"# {BELL}\n```\n{BELL}\n```\n".encode()),
 }
 
@@ -348,12 +348,17 @@ SQL = [
 ]
 
 
+@pytest.fixture(scope="module")
+def asked(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of this module's own: to open one takes longer than most answers."""
+    return copytree(stored, tmp_path_factory.mktemp("asked") / "store")
+
+
 @pytest.mark.parametrize("number", range(len(SQL)))
-def test_hostile_sql_does_no_harm(folder: Path, stored: Path, number: int) -> None:
-    copytree(stored, folder / "store")
+def test_hostile_sql_does_no_harm(folder: Path, asked: Path, number: int) -> None:
     sql = SQL[number].replace("{outside}", str(folder.with_name(OUTSIDE)))
     with watched(folder):
-        _, printed = ended("query", sql, "--seconds", 0.1, "--store", folder / "store")
+        _, printed = ended("query", sql, "--seconds", 0.1, "--store", asked)
     harmless(printed[:20_000])
     commands_nothing(printed)
     assert os.environ["HOME"] not in printed.split()
