@@ -9,7 +9,6 @@ import pytest
 import yaml
 from prefect import get_client
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.responses import DeploymentResponse
 from served import listed
 
@@ -43,10 +42,6 @@ class House:
     def form(self) -> dict[str, Any]:
         return self.there.parameters["parameters"]
 
-    def schedule(self, slug: str | None) -> DeploymentSchedule:
-        [found] = [each for each in self.there.schedules if each.slug == slug]
-        return found
-
     def change(self, **changes: Any) -> None:
         self.client._client.patch(f"/deployments/{self.there.id}", json=changes).raise_for_status()
 
@@ -54,12 +49,15 @@ class House:
         self.change(parameters={"parameters": {**self.form, **changes}})
 
     def change_schedule(self, slug: str, **changes: Any) -> None:
-        path = f"/deployments/{self.there.id}/schedules/{self.schedule(slug).id}"
-        self.client._client.patch(path, json=changes).raise_for_status()
+        self.client._client.patch(self._path(slug), json=changes).raise_for_status()
 
     def delete_schedule(self, slug: str) -> None:
-        path = f"/deployments/{self.there.id}/schedules/{self.schedule(slug).id}"
-        self.client._client.delete(path).raise_for_status()
+        self.client._client.delete(self._path(slug)).raise_for_status()
+
+    def _path(self, slug: str) -> str:
+        there = self.there
+        [found] = [each.id for each in there.schedules if each.slug == slug]
+        return f"/deployments/{there.id}/schedules/{found}"
 
     def add_schedule(self, **fields: Any) -> None:
         """Add a schedule as the UI does: without a slug."""
@@ -85,16 +83,16 @@ def test_judge_without_its_key_is_reported(house: House, monkeypatch: pytest.Mon
 def test_unedited_deployment_follows_the_list_without_messages(house: House) -> None:
     described = "As it was. Runs every night."
     for _ in range(2):
-        registered = house.up(description=described)
-        assert registered == (house.there.id, ["0 2 * * * UTC"], [])
-    assert (house.there.description, house.there.tags, house.form) == (described, ["image-jury"], FORM)
-    assert not house.there.paused and house.schedule("nightly").active
+        registered, there = house.up(description=described), house.there
+        assert registered == (there.id, ["0 2 * * * UTC"], [])
+    assert (there.description, there.tags, there.parameters["parameters"]) == (described, ["image-jury"], FORM)
+    assert not there.paused and [each.active for each in there.schedules] == [True]
 
 
 def test_ui_edits_survive_restarts_and_are_reported_each_time(house: House) -> None:
     house.up()
-    house.change_schedule("nightly", schedule={"cron": "0 3 * * *", "timezone": "Europe/Berlin"}, active=False)
-    house.change_schedule("nightly", parameters={"parameters": {"limit": 9}})
+    changed = {"schedule": {"cron": "0 3 * * *", "timezone": "Europe/Berlin"}, "active": False}
+    house.change_schedule("nightly", **changed, parameters={"parameters": {"limit": 9}})
     house.add_schedule(parameters={"parameters": {"votes": 3}})
     house.change_form(limit=7, votes=2)
     house.change(paused=True, concurrency_limit=1)
@@ -123,9 +121,11 @@ def test_list_edits_take_effect_beside_ui_edits(house: House) -> None:
         schedules=[{**NIGHTLY, "cron": "0 1 * * *", "parameters": {"parameters": {"limit": 2}}}, WEEKLY],
         parameters={"parameters": {**FORM, "votes": 3, "judge": {**FORM["judge"], "model": "n"}}},
     )
-    assert house.there.description == "As it is."
-    assert house.form == {**FORM, **theirs, "votes": 3, "judge": {**theirs["judge"], "model": "n"}}
-    nightly = house.schedule("nightly")
+    there = house.there
+    assert there.description == "As it is."
+    form = {**FORM, **theirs, "votes": 3, "judge": {**theirs["judge"], "model": "n"}}
+    assert there.parameters["parameters"] == form
+    [nightly] = [each for each in there.schedules if each.slug == "nightly"]
     assert (nightly.schedule.cron, nightly.active) == ("0 1 * * *", False)
     assert nightly.parameters == {"parameters": {"limit": 2}}
     assert registered.schedules == ["0 1 * * * UTC (off)", "0 4 * * 0 UTC", "30 6 * * 1 Europe/Berlin"]
@@ -159,9 +159,10 @@ def test_conflicting_edit_takes_the_lists_value_and_reports_the_other(house: Hou
         "schedule nightly active is False, as changed here; in the list it is True",
         "schedule nightly when was 0 3 * * * UTC; the list's 0 5 * * * UTC has replaced it",
     ]
-    assert house.form["limit"] == 6 and house.there.tags == ["image-jury"]
-    assert house.there.description == "As it was."
-    assert house.schedule("nightly").schedule.cron == "0 5 * * *" and not house.schedule("nightly").active
+    there = house.there
+    assert there.parameters["parameters"]["limit"] == 6 and there.tags == ["image-jury"]
+    assert there.description == "As it was."
+    assert [(each.schedule.cron, each.active) for each in there.schedules] == [("0 5 * * *", False)]
 
 
 def test_ui_controls_pausing_unless_the_list_sets_it(house: House) -> None:
@@ -183,9 +184,10 @@ def test_reset_restores_the_list_and_keeps_added_schedules(house: House) -> None
     house.add_schedule(slug="ours")
     registered = house.up(reset=True)
     assert [words.partition(" was ")[0] for words in registered.said] == ["limit", "votes", "schedule nightly active"]
-    assert house.form == FORM and not house.there.paused
-    assert {each.slug for each in house.there.schedules if each.active} == {"nightly", "weekly", None, "ours"}
-    assert all(each.active for each in house.there.schedules)
+    there = house.there
+    assert there.parameters["parameters"] == FORM and not there.paused
+    assert {each.slug for each in there.schedules} == {"nightly", "weekly", None, "ours"}
+    assert all(each.active for each in there.schedules)
 
 
 def test_schedule_deleted_in_the_ui_is_not_recreated_and_an_edited_one_stays(house: House) -> None:
