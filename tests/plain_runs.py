@@ -106,7 +106,7 @@ class Scene:
         asked = Judge(model="m", base_url=loopback.base_url, **changes.pop("judge", {}))  # pyright: ignore
         self.parameters = PairwiseParameters(store=str(store / layout), judge=asked, layout=layout, **changes)  # pyright: ignore
         self.rubric = RUBRIC
-        self.cases = [case()]
+        self.cases, self.dimensions = [case()], DIMENSIONS
         self.limit: Limit | None = None
 
     def judge(self) -> list[Judgment]:
@@ -118,27 +118,27 @@ class Scene:
             await run.vlm.probe(probe_request(2, self.parameters.shares_beginnings))
             for each in self.cases:
                 each.calls = plan(each, self.rubric, self.parameters, run.layout)
-            last = (judge_dimension(run, name, self.cases, last=True) for name in DIMENSIONS)
+            last = (judge_dimension(run, name, self.cases, last=True) for name in self.dimensions)
             await asyncio.gather(*last)
         return [row for each in self.cases for row in each.judgments]
 
 
-def bills(twin: BillingTwin, store: Path, made: Callable[[], list[Case]], concurrency: int = 16) -> dict[str, float]:
-    """Return the input cost of four dimensions by layout, relative to the published calls on faithfulness only, without
-    a cache.
+def shared_bill(twin: BillingTwin, store: Path, made: Callable[[], list[Case]], concurrency: int = 16) -> float:
+    """Return the input cost of four dimensions in the shared layout, relative to the published calls on faithfulness
+    without a cache.
 
     Args:
         concurrency: calls in flight; with two of them, no key exceeds the calls a minute that a cache accepts.
     """
-    found, one = dict[str, float](), 0
-    for layout in ("shared", "published"):
+    found: dict[str, float] = {}
+    for layout, dimensions in (("shared", DIMENSIONS), ("published", ["faithfulness"])):
         twin.used.clear()
         scene = Scene(store, twin, layout, judge={"concurrency": concurrency})
-        scene.cases = made()
+        scene.cases, scene.dimensions = made(), dimensions
         scene.judge()
-        found[layout] = twin.bill()
         one = sum(usage.total for name, usage in twin.used if name == "diagram_faithfulness")
-    return {layout: bill / one for layout, bill in found.items()}
+        found[layout] = twin.bill() if layout == "shared" else one
+    return found["shared"] / found["published"]
 
 
 def long_case(method: int) -> list[Case]:

@@ -12,7 +12,7 @@ import pytest
 from billing_twins import RULES, BillingTwin
 from loopback_judge import LoopbackJudge
 from loopback_replies import drop, retry_after, verdict
-from plain_runs import DIMENSIONS, METHOD, Scene, bills, case, layout, long_case, many
+from plain_runs import DIMENSIONS, METHOD, Scene, case, layout, long_case, many, shared_bill
 
 from tasks.endpoint import client
 from tasks.errors import InputError
@@ -225,7 +225,7 @@ def test_shared_beginnings_are_cached_and_billed_like_providers(scene: Scenes, t
 )
 def test_four_dimensions_cost_little_more_than_one(twin: BillingTwin, method: int, most: float, tmp_path: Path) -> None:
     """Each sample writes a twentieth of the prompts to the cache; a published call is priced without any cache."""
-    assert bills(twin, tmp_path, lambda: many(long_case(method), 20), concurrency=2)["shared"] <= most
+    assert shared_bill(twin, tmp_path, lambda: many(long_case(method), 20), concurrency=2) <= most
 
 
 @pytest.mark.parametrize("twin", ["openai-5.6"], indirect=True)
