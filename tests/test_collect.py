@@ -331,7 +331,7 @@ def test_lost_batch_blocks_no_other_run_and_can_be_cancelled(
 def test_batch_submits_samples_that_fit_the_budget_after_a_quote(
     tmp_path: Path, twin: BatchTwin, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    budget, samples, store = 0.03, 10, tmp_path / "store"
+    budget, samples, store = 0.03, 7, tmp_path / "store"
     call, of_each = (1200 * 1 + 80 * 10) / 1e6, CALLS // SAMPLES  # price of a reply
     most = call * (1 + FEW / 5)  # of a call, by five replies of the pilot about its dimension
     prices = {"judge.price-in": 1, "judge.price-out": 10, "judge.max-output-tokens": 100}

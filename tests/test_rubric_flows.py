@@ -68,7 +68,7 @@ def test_geneval_fills_one_leaderboard(drawn: Path, tmp_path: Path, jury: Any, a
     assert caught >= 0.85 and false <= 0.1
     assert ask("SELECT count(*) AS n FROM aspect_scores WHERE aspect = 'overall_score'")[0]["n"] == 96
     assert ask("SELECT count(*) AS n FROM best_images")[0]["n"] == 96
-    code, out, err = jury("run", "geneval", "--dataset", one_each, "--tag", "counting", "--json")
+    code, out, err = jury("run", "geneval", "--dataset", one_each, "--tag", "counting", "--limit", 2, "--json")
     assert code == 2 and err.count("tag") >= 3 and {row["dimension"] for row in json.loads(out)} == {"counting"}
     assert [row["flow"] for row in ask("FROM runs ORDER BY started_at")] == [*FLOWS, "counting"]
 
@@ -145,12 +145,12 @@ def test_results_belong_to_their_own_image(tmp_path: Path, loopback: LoopbackJud
         return delayed(scores_reply(seen, overall_score=graded(int(mark[:2], 16) / 25.5, mark)), chance.random() / 5)
 
     loopback.answer = answer
-    root = counting(tmp_path / "images", prompts=6, images=4, candidates=("a", "b"))
+    root = counting(tmp_path / "images", prompts=6, images=2, candidates=("a", "b"))
     for number, file in enumerate(sorted(root.glob("*/*/samples/*.png"))):
         file.write_bytes(file.read_bytes() + number.to_bytes(2, "big"))  # trailing bytes make each file unique
     jury("run", "counting", "--dataset", root, "--chunk-size", 8, *judged_by(loopback, **{"judge.concurrency": 24}))
     rows = ask("SELECT candidate, sample_id, reasoning, scores FROM judgments WHERE status = 'ok' AND last_attempt")
-    assert len(rows) > 40 and sum(asked.values()) > 50
+    assert len(rows) > 18 and sum(asked.values()) > 26
     for row in rows:
         prompt, image = row["sample_id"].split("/")
         own = hashlib.sha256((root / row["candidate"] / prompt / "samples" / f"{image}.png").read_bytes()).hexdigest()
