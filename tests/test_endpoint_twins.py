@@ -12,8 +12,7 @@ from endpoint_twins import LENGTHS, Twin, not_strict
 from factories import any_sample
 from loopback_judge import judged_by
 from loopback_replies import Request as Asked
-from own_data import RESULTS, write_own_benchmark
-from written_datasets import record, result, write_benchmark, write_json
+from written_datasets import record, result, write_benchmark, write_figures, write_json
 from written_images import prompt_row, write_geneval
 
 from tasks.endpoint import gate
@@ -33,9 +32,8 @@ CALLS = 4
 
 @pytest.fixture(scope="module")
 def figures(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Options of `jury run diagram` for one drawn diagram."""
-    root = write_own_benchmark(tmp_path_factory.mktemp("figures") / "bench")
-    return ["--dataset", str(root), "--results", str(root / RESULTS), "--limit", "1"]
+    """Options of `jury run diagram` for one diagram."""
+    return write_figures(tmp_path_factory.mktemp("figures"), 1)
 
 
 @pytest.fixture(scope="module")

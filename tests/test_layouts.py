@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import verdict
-from own_data import RESULTS, write_own_benchmark
+from written_datasets import write_figures
 
 
 @pytest.mark.usefixtures("prefect_server")
@@ -15,8 +15,7 @@ def test_shared_layout_run_is_compared_with_published_layout_run(
 ) -> None:
     # In the shared layout the dimension comes last.
     loopback.answer = lambda seen: verdict("Human" if "Judge aesthetics" in seen.texts[-1] else "Model")
-    root = write_own_benchmark(tmp_path / "bench")
-    data = ("--dataset", root, "--results", root / RESULTS, "--limit", 3, "--reuse-hours", 0, *judged_by(loopback))
+    data = (*write_figures(tmp_path / "data", 3), "--reuse-hours", 0, *judged_by(loopback))
     note = "layout shared, not the published one: `jury compare RUN 2"
     for layout in ("shared", "published"):
         code, out, err = jury("run", "diagram", *data, "--layout", layout)
