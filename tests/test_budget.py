@@ -9,7 +9,8 @@ import pytest
 import simulate_budget
 from simulate_budget import DIMENSIONS, JUDGES, costs_of
 
-from tasks.spending.budget import ENOUGH, Budget, CallCosts, Month, MonthLimit
+from tasks.errors import InputError
+from tasks.spending.budget import ENOUGH, VARIABLE, Budget, CallCosts, Month, MonthLimit, month_budget
 from tasks.spending.prices import Rates, Tariff
 
 TARIFF = Tariff((Rates(1.0, 0.1, 1.25, 10.0),), "given")
@@ -110,6 +111,13 @@ def test_exhausted_month_is_distinguished_from_the_runs_budget(tmp_path: Path) -
         money.settle("a", "readability", 0.4)
         assert not asyncio.run(money.fits({"b": 0.4}))
         assert (money.exhausted is not None) == exhausted
+
+
+@pytest.mark.parametrize("text", ["ten", "inf", "nan", "-1"])
+def test_month_budget_must_be_an_amount(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, text)
+    with pytest.raises(InputError, match=f"JURY_BUDGET_MONTH is '{text}': allowed is an amount above 0"):
+        month_budget()
 
 
 @pytest.mark.parametrize("judge", JUDGES, ids=lambda judge: judge.name)
