@@ -89,7 +89,7 @@ class DraftingJudge:
         return text(json.dumps({"answers": [{"number": int(n), "reason": "", "answer": "yes"} for n in asked]}))
 
 
-def test_drafted_checks_are_tried_on_human_figures_and_judge_others(
+def test_drafted_checks_are_tried_on_human_figures_judge_others_and_resume(
     tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:
     loopback.answer = judge = DraftingJudge()
@@ -125,15 +125,9 @@ def test_drafted_checks_are_tried_on_human_figures_and_judge_others(
     keys = ask("SELECT DISTINCT dataset_key FROM evaluations WHERE list_contains(candidates, 'models')")
     assert keys[0] not in ask("SELECT DISTINCT dataset_key FROM evaluations WHERE list_contains(candidates, 'Human')")
 
-
-def test_stopped_draft_resumes_without_paying_twice(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
-    loopback.answer = judge = DraftingJudge()
-    folder, named = tmp_path / "draft", ["--judge.model", "m", "--judge.base-url", loopback.base_url]
-    command = ["prompts", "draft-checks", "diagram", *write_figures(tmp_path / "figures", 2), "--out", folder, *named]
-    assert jury(*command, "--limit", 1)[0] == 0
+    # A stopped draft continues without paying twice.
     (folder / CHECKS).unlink()
-    with (folder / DRAFT).open("ab") as file:
-        file.write(b'{"id": "test_1", "pro')
-    judge.drafts.append(judge.drafts[0])  # only the second draft is unusable
-    assert jury(*command)[0] == 0 and len(judge.drafts) == 3
+    kept = (folder / DRAFT).read_bytes().splitlines(keepends=True)[0]
+    (folder / DRAFT).write_bytes(kept + b'{"id": "test_1", "pro')
+    assert jury(*command)[0] == 0 and len(judge.drafts) == 3 + 1
     assert [json.loads(line)["id"] for line in (folder / DRAFT).read_text().splitlines()] == ["test_0", "test_1"]
