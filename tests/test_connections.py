@@ -53,7 +53,7 @@ def test_calls_in_flight_exceed_the_librarys_connection_limit(loopback: Loopback
         return allowed_reply()(seen)
 
     loopback.answer = held
-    replies = asyncio.run(ask(loopback.base_url, calls=600, concurrency=130))
+    replies = asyncio.run(ask(loopback.base_url, calls=450, concurrency=130))
     assert {reply.status for reply in replies} == {"ok"} and loopback.peak == 130
 
 
