@@ -1,9 +1,9 @@
 """Commands `jury` and `prefect` for scripts, run by processes that are forked from one that has done the imports.
 
 Imports take most of the processor time of a short command, and of the processes that a run starts for its pages and
-thumbnails. The `python` on the commands' path therefore forks these, too. A command that is killed kills its forked
-process. Every host name resolves to this machine, and ports are mapped as the caller asks. Usage as a program: SOCKET
-PORTS (a JSON object); `installed` writes the commands.
+thumbnails. The `python` on the commands' path therefore forks these, too. A command has the id of its forked process as
+its name (`comm`), and kills it where it is killed itself. Every host name resolves to this machine, and ports are
+mapped as the caller asks. Usage as a program: SOCKET PORTS (a JSON object); `installed` writes the commands.
 """
 
 import atexit
@@ -47,6 +47,8 @@ with socket.socket(socket.AF_UNIX) as made:
     pid = int.from_bytes(made.recv(4), "big")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: os.kill(pid, number))
+    with open("/proc/self/comm", "w") as name:
+        name.write(str(pid))
     code = made.recv(1)
 os._exit(code[0] if code else 1)
 """

@@ -154,8 +154,9 @@ def watch(place: Path, commands: Path) -> dict[str, Any]:
             parent = subprocess.Popen([*run, "--judge.base-url", judge.base_url], env=here, stdout=log, stderr=log)
             wait_for(lambda: replies(cache) >= BEFORE_THE_KILL)
             wait_for(lambda: all_sent(cache, objects))
-            for process in users_of(doomed):
-                os.kill(int(process.name), signal.SIGKILL)
+            forked = [(process / "comm").read_text().strip() for process in users_of(doomed)]
+            for pid in filter(str.isdigit, forked):
+                os.kill(int(pid), signal.SIGKILL)
             killed.set()
             code = parent.wait(400)
             log.seek(0)
