@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -152,8 +153,9 @@ class Reader(NamedTuple):
         return "" if block.body.count("\n") <= 10 else "the query has more than ten lines"
 
     def run_python(self, block: Block) -> str:
-        light = "\nimport sys\nassert not {'prefect', 'duckdb', 'openai'} & sys.modules.keys()\n"
-        code = block.body + (light if "flows.api" in block.body else "")
+        forking = f"import sys\nsys.executable = {shutil.which('python', path=self.settings['PATH'])!r}\n"
+        light = "\nassert not {'prefect', 'duckdb', 'openai'} & sys.modules.keys()\n"
+        code = forking + block.body + (light if "flows.api" in block.body else "")
         done = subprocess.run(
             [sys.executable, "-c", code], cwd=self.folder, env=self.settings, capture_output=True, text=True
         )
