@@ -40,11 +40,11 @@ SECRET, CANDIDATE = "paper-secret-7", "candidate-secret"
 
 
 def rows(secret: str = SECRET, **changes: Any) -> list[Judgment | Outcome]:
-    """Return ten figures, one of them secret, and a control that shows the secret picture with another text."""
+    """Return six figures, one of them secret, and a control that shows the secret picture with another text."""
     texts = {"reasoning": f"The words about {secret}.", "caption": f"The caption of {secret}."}
     shown = {"human": picture("s1h"), "model": picture(f"{secret}m")}
     return [
-        *(row for number in range(1, 10) for row in pair(f"s{number}", "MHGM", "Model", **changes)),
+        *(row for number in range(1, 6) for row in pair(f"s{number}", "MHGM", "Model", **changes)),
         *pair(secret, "GGGG", "Tie", **texts, **changes),
         *(judgment("s1", each, control=OTHER, pictures=shown, **changes) for each in DIMENSIONS),
         outcome("s1", control=OTHER, pictures=shown, **changes),
@@ -53,16 +53,16 @@ def rows(secret: str = SECRET, **changes: Any) -> list[Judgment | Outcome]:
 
 def write_store(store: Path) -> Path:
     """Store runs of two flows; the second diagram run has two candidates and reuses replies of the first."""
-    counts = {"warnings": (f"Look at {SECRET} first.", "Fine."), "outcomes": {"complete": 10}, "judgments": {"ok": 40}}
+    counts = {"warnings": (f"Look at {SECRET} first.", "Fine."), "outcomes": {"complete": 6}, "judgments": {"ok": 24}}
     flow_run = "11111111-2222-3333-4444-555555555555"
-    first = start(FIRST, prefect_run_id=flow_run, samples=10, started_at="2026-11-18T12:00:00+00:00")
+    first = start(FIRST, prefect_run_id=flow_run, samples=6, started_at="2026-11-18T12:00:00+00:00")
     write_run(store, first, rows(), end(**counts))
     taken = [row.model_copy(update={"reused_from": FIRST}) if isinstance(row, Judgment) else row for row in rows()]
     others = [row.model_copy(update={"candidate": CANDIDATE}) for row in rows("s10")]
     parameters = {"ids": [SECRET, "s1"], "candidate_name": CANDIDATE, "dataset": f"data/{CANDIDATE}.jsonl"}
-    both = {"candidates": ("alpha", CANDIDATE), "samples": 20, "parameters": parameters}
+    both = {"candidates": ("alpha", CANDIDATE), "samples": 12, "parameters": parameters}
     second = start(SECOND, started_at="2026-11-19T12:00:00+00:00", **both)
-    write_run(store, second, [*taken, *others], end(reused=44, **counts))
+    write_run(store, second, [*taken, *others], end(reused=28, **counts))
     counting = {"flow": "counting", "parameters": {"threshold": 7.0}, "dimensions": ("counting",)}
     write_run(store, start(IMAGES, **counting), [image(), image("00001/0000", 3.0)], end())
     for run in (FIRST, SECOND, IMAGES):
@@ -144,15 +144,15 @@ def test_forgotten_sample_leaves_no_trace(store: Path, jury: Any) -> None:
     assert places(store, SECRET, *hashes(f"{SECRET}h", f"{SECRET}m")) == []
     assert not (store / "pages" / "label.files").exists()
     assert "Remove this page for people, and its pictures in label.files: /elsewhere/label.html" in out
-    assert len([*(store / "pictures").glob("*.jpg")]) == 22
+    assert len([*(store / "pictures").glob("*.jpg")]) == 14
     found = query(store, "SELECT run_id, candidate, n, scored, revision FROM coverage ORDER BY ALL").rows
-    assert found[:2] == [(FIRST, "alpha", 9, 9, 1), (SECOND, "alpha", 9, 9, 1)]
-    assert found[2:] == [(SECOND, CANDIDATE, 10, 10, 1), (IMAGES, "alpha", 2, 2, 0)]
+    assert found[:2] == [(FIRST, "alpha", 5, 5, 1), (SECOND, "alpha", 5, 5, 1)]
+    assert found[2:] == [(SECOND, CANDIDATE, 6, 6, 1), (IMAGES, "alpha", 2, 2, 0)]
     assert [*query(store, "SELECT name, sample_id FROM labels").rows] == [("reader", "s1")]
     page = (store / "pages" / f"{FIRST}.html").read_text()
     assert "8 replies and 2 outcomes were forgotten at a request" in page and "no missing output" in page
     end = read_end(folder(store, FIRST))
-    assert end and (end.outcomes, end.judgments, end.calls) == ({"complete": 9}, {"ok": 36}, 36)
+    assert end and (end.outcomes, end.judgments, end.calls) == ({"complete": 5}, {"ok": 20}, 20)
     assert end.warnings[0] == "Fine.", "a warning that names the sample is removed"
 
 
@@ -166,7 +166,7 @@ def test_forgotten_run_keeps_its_cost_and_replies_that_others_reused(store: Path
     assert after.keys() - before.keys() == {f"ledger/{FIRST}/removed.json"}
     assert {name for name in before.keys() & after.keys() if before[name] != after[name]} == set()
     # The replies now count for the only run that has them.
-    assert query(store, f"SELECT replies, anew FROM evaluations WHERE run_id = '{SECOND}'").rows == [(80, 80)]
+    assert query(store, f"SELECT replies, anew FROM evaluations WHERE run_id = '{SECOND}'").rows == [(48, 48)]
     assert spent(store) == cost and removed_costs(store, MONTH)[FIRST] > 0, "what was spent stays spent"
 
 
@@ -313,7 +313,7 @@ def test_dry_run_lists_what_would_be_removed(written: Path, jury: Any) -> None:
     before = tree(written)
     code, out, _ = jury("store", "forget", "--run", SECOND, "--dry-run", "--store", written)
     assert code == 0 and "nothing was changed" in out
-    assert f"run {SECOND}: all of it (judgments 88, outcomes 22)" in out and "labels/reader/label.json" in out
+    assert f"run {SECOND}: all of it (judgments 56, outcomes 14)" in out and "labels/reader/label.json" in out
     assert "2 pictures that nothing else shows" in out and "label-pages/0123456789abcdef.json" in out
     assert tree(written) == before
 
