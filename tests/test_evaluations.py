@@ -141,31 +141,26 @@ def shard_of(evaluation: str, which: int) -> dict[str, Any]:
 
 
 KEPT: dict[int, tuple[list[Judgment], dict[str, Any]]] = {
-    # The newest runs took half of their replies, more than half, all or none from the first.
     1: (replies(*[0] * 20), {}),
+    # Half of the replies of the first, more than half, all, none.
     **{hour: (replies(*[1] * taken, *[0] * (20 - taken)), {}) for hour, taken in enumerate((10, 11, 20, 0), 2)},
-    # A killed run, the one that resumed it, and another.
     6: (replies(*[0] * 18), {"killed": True}),
-    7: (replies(*[6] * 18, 0, 0), {}),
+    7: (replies(*[6] * 18, 0, 0), {}),  # resumes the killed run
     8: (replies(*[6] * 18, 7, 7), {}),
-    # Two runs that stopped at their budgets, the one that resumed them, and another.
     9: (replies(*[0] * 12), {"stopped": STOPPED}),
     10: (replies(*[9] * 12, *[0] * 3), {"stopped": STOPPED}),
-    11: (replies(*[9] * 12, *[10] * 3, *[0] * 5), {}),
+    11: (replies(*[9] * 12, *[10] * 3, *[0] * 5), {}),  # resumes the two stopped runs
     12: (replies(*[9] * 12, *[10] * 3, *[11] * 5), {}),
-    # A shard without the other one, and a run that took its replies.
-    13: (replies(0, 0), shard_of(INCOMPLETE, 1)),
+    13: (replies(0, 0), shard_of(INCOMPLETE, 1)),  # without the other shard
     14: (replies(13, 13, 0), {}),
-    # A killed shard, the other shard, and the one that resumed the first.
     15: (replies(0, 0), {"killed": True, **shard_of(WHOLE, 1)}),
     16: (replies(0, 0, first=2), shard_of(WHOLE, 2)),
-    17: (replies(15, 15), shard_of(WHOLE, 1)),
+    17: (replies(15, 15), shard_of(WHOLE, 1)),  # resumes the killed shard
     18: (replies(*[0] * 4), {}),
     19: ([*replies(*[18] * 4), *SHOWN, *FAILED], {}),
-    # Runs with refusals alone: new ones, reused ones, none since all samples were forfeit.
     20: (FAILED, {}),
     21: ([row.model_copy(update={"reused_from": run_of(20)}) for row in FAILED], {}),
-    22: ([], {}),
+    22: ([], {}),  # all samples were forfeit
 }
 """Hour of a run -> its replies, and what is unusual: killed, stopped, part of an evaluation."""
 

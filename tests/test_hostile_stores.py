@@ -45,9 +45,8 @@ NAMES = (
     *(DRAFT, "card.json", "x.jpg", f"waiting/{SHA256}", "theirs/x", "people/label.json", "people/labels.jsonl"),
     *(f"{RUN}/run.json", f"{RUN}/bridge.jsonl"),
 )
-STOPPING = (".history", "ledger", "pages")
-"""Folders that stop a sync, or its pages, if they are links; the others do not."""
-READ = ("pictures", "labels", "label-pages", "alarms", "anchors", "batches")
+STOPPING, READ = (".history", "ledger", "pages"), ("pictures", "labels", "label-pages", "alarms", "anchors", "batches")
+"""Folders that stop a sync, or its pages, if they are links; folders that do not."""
 
 
 @pytest.fixture

@@ -162,8 +162,7 @@ def test_interval_of_few_values_and_of_equal_values(values: list, low: int, high
 def test_interval_of_a_share_is_close_to_jeffreys(ones: int, n: int, high: float) -> None:
     # The prior's half pseudo-observation at each end of the scale makes a Beta posterior, known exactly.
     found = interval([high] * ones + [0.0] * (n - ones), 0, high)
-    share = (ones + 0.5) / (n + 1)
-    deviation = (share * (1 - share) / (n + 2)) ** 0.5
+    deviation = ((ones + 0.5) * (n - ones + 0.5) / (n + 2)) ** 0.5 / (n + 1)
     ends, near = high * betaincinv(ones + 0.5, n - ones + 0.5, [0.025, 0.975]), 0.1 * high * deviation
     assert (found.ci_low, found.ci_high) == pytest.approx(ends, abs=near)
 
