@@ -116,7 +116,9 @@ def test_shared_items_count_though_people_could_not_tell_some(store: Path) -> No
     page = make_page(store, store.parent / "label.html", "-n", "20")
     answer(store, page, ann=prefer("human"), ben=unsure_of(page.items[0].token))
     land(store)
-    [(shared, corrected, why)] = ask(store, "SELECT shared, corrected, why FROM corrected")
+    sql = "SELECT labels, cannot_tell, shared, corrected, why FROM corrected"
+    [(labels, undecided, shared, corrected, why)] = ask(store, sql)
+    assert (labels, undecided) == (20, 0), "the answer of one person replaces another's cannot tell"
     assert (shared, corrected) == (19, None) and "who share 20 samples agree no better than by chance" in why
 
 
@@ -163,11 +165,6 @@ def test_undecided_labels_are_counted_and_shown_as_bounds(store: Path, skipped: 
         assert f"if those without an answer of judge or people are like the others, and {bounds}" in line
         assert lowest < low < value < high <= best
         assert best - lowest == pytest.approx(high - low + 100 * skipped / 30, rel=0.15)
-
-
-def test_answer_of_one_person_replaces_anothers_cannot_tell(store: Path) -> None:
-    label(store, ann=lambda *_: "cannot tell", ben=prefer("human"))
-    assert ask(store, "SELECT labels, cannot_tell, bounds_low FROM corrected") == [(30, 0, None)]
 
 
 WHY_NOT: list[tuple[dict[str, Any], str]] = [

@@ -15,13 +15,12 @@ from opened_page import Opened
 from served import wait_for
 from strangers import HOSTILE
 from written_datasets import write_figures
-from written_history import LATER, write_evaluations, written
+from written_history import write_evaluations, written
 
 from flows.cli import main
 from tasks.pages.index_data import Card, Index, Line, Place
 from tasks.pages.index_page import FIRST, index_page
 from tasks.pages.page_names import page_name, page_of
-from tasks.pages.site import renew
 from tasks.statistics.intervals import difference
 
 
@@ -213,15 +212,6 @@ def test_address_opens_a_sample(tab: Opened, report: Path, store: Path) -> None:
     tab.check()
     tab.load(images, address="#sample=%E0%A4<b>")
     assert 'no sample "%E0%A4' in tab.page.inner_text("#missing")
-    tab.check()
-
-
-def test_pages_link_to_each_other(tab: Opened, store: Path) -> None:
-    tab.load(renew(store, [LATER]).pages[0])
-    tab.page.click("nav >> text=All evaluations")
-    tab.page.wait_for_url("**/index.html")
-    tab.page.click("#evaluations tbody a >> nth=0")
-    tab.page.wait_for_url(f"**/{LATER}.html")
     tab.check()
 
 
