@@ -14,7 +14,7 @@ from factories import end, start, write_run
 from PIL import Image
 from strangers import HOSTILE
 from written_datasets import encoded
-from written_history import EARLIER, LATER, LONG, SCRIPT, images, keep_thumbnails, pair, written
+from written_history import EARLIER, LATER, LONG, OF_COUNTING, SCRIPT, images, keep_thumbnails, pair, written
 
 from flows.cli import main
 from tasks.history.landing import land
@@ -66,11 +66,10 @@ def _figures(later: bool) -> list[Judgment | Outcome]:
 
 def write_hostile(store: Path) -> Path:
     """Write two evaluations of the same figures, and one of images."""
-    counting = {"flow": "counting", "parameters": {"threshold": 7.0}, "dimensions": ("counting",)}
     for run, rows in (
         (_begun(EARLIER, started_at="2026-11-19T12:00:00+00:00"), _figures(later=False)),
         (_begun(LATER), _figures(later=True)),
-        (_begun(COUNTING, started_at="2026-11-18T12:00:00+00:00", **counting), images()),
+        (_begun(COUNTING, started_at="2026-11-18T12:00:00+00:00", **OF_COUNTING), images()),
     ):
         changed = [_hostile(row) for row in rows]
         write_run(store, run, changed, _ended())

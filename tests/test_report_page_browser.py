@@ -51,7 +51,6 @@ def stopped(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> tu
 
 @pytest.fixture(scope="module")
 def tab(stopped: object, browser: Any) -> Opened:
-    assert stopped
     return Opened(browser)
 
 

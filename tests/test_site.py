@@ -506,7 +506,7 @@ def test_pages_and_index_without_pictures_stay_without_them(
     monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 2)
     shared, pages = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages"
     folder = local_cache(shared)
-    keep_ledger(folder, COUNTING, images(), **OF_COUNTING)
+    keep_ledger(folder, COUNTING, images(), started_at=NIGHT, **OF_COUNTING)
     keep(folder, LATER, [row for number in range(3) for row in pair(f"s{number}", *WINS)], samples=3)
     large, beside, small = (pages / name for name in (f"{LATER}.html", f"{LATER}.files", f"{COUNTING}.html"))
     index = folder / "pages" / "index.html"

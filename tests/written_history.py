@@ -86,17 +86,15 @@ def images() -> list[Judgment | Outcome]:
     return rows
 
 
-OF_COUNTING: dict[str, Any] = {
-    **{"flow": "counting", "parameters": {"threshold": 7.0}, "dimensions": ("counting",)},
-    "started_at": "2026-11-18T12:00:00+00:00",
-}
+OF_COUNTING: Any = {"flow": "counting", "parameters": {"threshold": 7.0}, "dimensions": ("counting",)}
 
 
 def write_evaluations(store: Path) -> Path:
     """Write two evaluations of the same figures, EARLIER and LATER, and an older one of images."""
     keep_ledger(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")
     keep_ledger(store, LATER, figures(later=True), samples=12, ended={"warnings": HOSTILE[:2]})
-    keep_ledger(store, "20261118T120000-counting-0000cc", images(), **OF_COUNTING)
+    begun = {"started_at": "2026-11-18T12:00:00+00:00", **OF_COUNTING}
+    keep_ledger(store, "20261118T120000-counting-0000cc", images(), **begun)
     land(store)
     return store
 
