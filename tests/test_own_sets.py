@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 from answered_page import make_page, save_answers
+from factories import end, outcome, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, allowed_reply, example, text
 from written_datasets import record, result, write_benchmark, write_json
 from written_images import prompt_row, write_geneval
 
+from tasks.history.landing import land
 from tasks.ledger.labels import LabelItem
 from tasks.rubrics.rubric import PROMPTS, load_rubric
 
@@ -39,9 +41,9 @@ def test_custom_dimension_decides_and_appears_everywhere(
     write_prompt(own / "diagram" / "visual_flow.md", "diagram/aesthetics.md", position="25")
     write_benchmark(tmp_path / "data", [record(number) for number in range(3)])
     results = write_json(tmp_path / "results.json", [result(number) for number in range(3)])
-    given = ("--dataset", tmp_path / "data", "--results", results, *judged_by(loopback))
+    given = ("--dataset", tmp_path / "data", "--results", results, "--prompt-set", own)
     loopback.answer = lambda seen: allowed_reply("Model" if seen.schema_name.endswith("visual_flow") else G)(seen)
-    code, out, err = jury("run", "diagram", *given, "--prompt-set", own)
+    code, out, err = jury("run", "diagram", *given, *judged_by(loopback))
     assert code == 0, err
     lines = [line.split()[0] for line in out.splitlines() if line.split()[:1] and line.split()[0] in (*FIVE, "overall")]
     assert lines[:6] == [*FIVE, "overall"]
@@ -49,9 +51,9 @@ def test_custom_dimension_decides_and_appears_everywhere(
 
     [run] = ask("SELECT run_id, dimensions, protocol FROM evaluations")
     assert run["dimensions"] == list(FIVE) and "prompt visual_flow" in run["protocol"]
-    [outcome] = ask("SELECT DISTINCT overall, tier, tier_path, pivotal FROM outcomes")
-    assert (outcome["overall"], outcome["tier"], outcome["pivotal"]) == ("Model", "tier 2", [*FIVE])
-    assert outcome["tier_path"].endswith(f"tier 2: conciseness {G}, visual_flow Model, aesthetics {G} -> Model")
+    [decided] = ask("SELECT DISTINCT overall, tier, tier_path, pivotal FROM outcomes")
+    assert (decided["overall"], decided["tier"], decided["pivotal"]) == ("Model", "tier 2", [*FIVE])
+    assert decided["tier_path"].endswith(f"tier 2: conciseness {G}, visual_flow Model, aesthetics {G} -> Model")
     board = ask("SELECT dimension, score FROM leaderboard")
     assert [row["dimension"] for row in board] == [*FIVE, "overall"]
     assert [row["score"] for row in board] == [50, 50, 100, 50, 50, 100]
@@ -88,11 +90,9 @@ def test_custom_dimension_decides_and_appears_everywhere(
     write_prompt(own / "diagram" / "visual_flow.md", "diagram/aesthetics.md", position="25", tier="1")
     code, _, err = jury("labels", "page", run["run_id"], "--ask", "visual_flow", "-o", tmp_path / "again.html")
     assert code == 2 and f"its prompt set '{own}' is gone or has changed since: put back" in err
-    code, out, err = jury("run", "diagram", *given)
-    assert code == 0, err
-    code, _, err = jury(
-        "compare", *(row["run_id"] for row in ask("SELECT run_id FROM evaluations ORDER BY started_at"))
-    )
+    write_run(tmp_path / "store", start(), [outcome()], end())
+    land(tmp_path / "store")
+    code, _, err = jury("compare", start().run_id, run["run_id"])
     assert code == 2 and "prompt visual_flow" in err
 
 
