@@ -83,8 +83,9 @@ def test_judge_without_its_key_is_reported(house: House, monkeypatch: pytest.Mon
 def test_unedited_deployment_follows_the_list_without_messages(house: House) -> None:
     described = "As it was. Runs every night."
     for _ in range(2):
-        registered, there = house.up(description=described), house.there
-        assert registered == (there.id, ["0 2 * * * UTC"], [])
+        registered = house.up(description=described)
+        assert registered == (house.there.id, ["0 2 * * * UTC"], [])
+    there = house.there
     assert (there.description, there.tags, there.parameters["parameters"]) == (described, ["image-jury"], FORM)
     assert not there.paused and [each.active for each in there.schedules] == [True]
 
