@@ -166,10 +166,9 @@ def serve(place: str, ports: Mapping[int, int]) -> None:
     imported = prefect_settings()
     for module in (*LATE, *(each.name for package in (flows, tasks) for each in modules_of(package))):
         import_module(module)
-    for template in ("comparison", "index", "report"):
-        compiled = page._template(f"{template}.html.j2").environment  # pyright: ignore
-        for part in ("base", "grid"):
-            compiled.get_template(f"{part}.html.j2")
+    templates = page._templates()  # pyright: ignore
+    for template in templates.list_templates(["j2"]):
+        templates.get_template(template)
     gc.freeze()  # no command searches all these objects for garbage
     resolve_here(ports)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

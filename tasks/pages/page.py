@@ -59,7 +59,7 @@ def pieces(
     js = _joined("common.js", script)
     # The template inserts them verbatim, so that the hashes in the policy match the text that the browser reads.
     policy = _policy(css, js, pictures, "self" if template == FORMS else "none")
-    return _template(template).generate(css=Markup(css), js=Markup(js), policy=policy, **values)
+    return _templates().get_template(template).generate(css=Markup(css), js=Markup(js), policy=policy, **values)
 
 
 def as_json(value: object) -> Markup:
@@ -98,12 +98,13 @@ def policy_of(head: bytes) -> str:
 
 
 @cache
-def _template(name: str) -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined
+def _templates() -> jinja2.Environment:
+    """Return the templates; each is compiled once, also the parts that several pages include."""
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined, auto_reload=False
     )
-    environment.policies["json.dumps_kwargs"] = _JSON
-    return environment.get_template(name)
+    templates.policies["json.dumps_kwargs"] = _JSON
+    return templates
 
 
 PICTURES = 16_000_000
