@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -285,6 +286,9 @@ def _environment(place: Path, port: int, auth: str, temporary: bool) -> Mapping[
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
         "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
     }
+    if find_spec("tzdata"):
+        # Prefect lists all time zones for each schedule that it reads; those of the system take 30 times as long.
+        own["PYTHONTZPATH"] = ""
     if temporary:  # only users of a UI need the types of blocks there
         own["PREFECT_API_BLOCKS_REGISTER_ON_START"] = "false"
         own["PREFECT_SERVER_MEMOIZE_BLOCK_AUTO_REGISTRATION"] = "false"
