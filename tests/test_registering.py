@@ -10,6 +10,7 @@ import yaml
 from prefect import get_client
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.responses import DeploymentResponse
+from prefect.events.actions import RunDeployment
 from served import listed
 
 from flows.server.deployments import MISSING, Registered, digests, left_over, merge, read_list, register, variable_name
@@ -78,6 +79,26 @@ def test_judge_without_its_key_is_reported(house: House, monkeypatch: pytest.Mon
     assert said.startswith(unset) and "no Secret block openai-api-key" in said
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     assert house.up().said == []
+
+
+def test_triggers_are_made_again_only_after_an_edit_of_the_list(house: House) -> None:
+    def automations() -> list[str]:
+        found = [each for each in house.client.read_automations() if each.actions[0] == run]
+        return sorted(each.name for each in found)
+
+    ended = {"expect": ["prefect.flow-run.Completed"], "match_related": {"prefect.resource.name": "generate"}}
+    house.up(triggers=[ended, {**ended, "name": "mine"}])
+    run = RunDeployment(deployment_id=house.there.id)
+    assert automations() == [f"colors/{house.name}: trigger 1", "mine"]
+    house.client.delete_resource_owned_automations(f"prefect.deployment.{house.there.id}")
+    house.up()
+    assert automations() == []
+    house.up(triggers=[ended])
+    assert automations() == [f"colors/{house.name}: trigger 1"]
+    house.up(triggers=[])
+    assert automations() == []
+    with pytest.raises(InputError, match=r"triggers: 0.event.posture: Input should be "):
+        house.up(triggers=[{"posture": "Often"}])
 
 
 def test_unedited_deployment_follows_the_list_without_messages(house: House) -> None:

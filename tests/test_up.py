@@ -2,7 +2,6 @@
 
 import fcntl
 import http.client
-import json
 import os
 import re
 import signal
@@ -25,7 +24,7 @@ from tasks.demo.chat import PROBE
 from tasks.ledger.run_files import read_start
 from tasks.records.parameters import PairwiseParameters
 
-AUTOMATIONS = Path(__file__).parents[1] / "docs" / "howto" / "deploy.md"
+HOUSE = Path(__file__).parents[1]
 FLOWS = ("diagram", "plot", "object", "counting", "colors", "position", "facts")
 
 
@@ -34,10 +33,20 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """`jury up`; it, its runner and its runs are forked from a process that has imported everything."""
     place, port = tmp_path_factory.mktemp("served"), free_port()
     store = place / "store"
+    (listed := place / "prefect.yaml").write_text(with_triggers())
     # Prefect reads its settings when it is imported; these are those of `jury up`.
     settings = {**environment(), **client_settings(api_at(port)), "PREFECT_HOME": str(made_home(store))}
-    with installed(place, {}, settings), jury_up(store, port, program=str(place / "jury")) as served:
+    given = "--deployments", str(listed)
+    with installed(place, {}, settings), jury_up(store, port, *given, program=str(place / "jury")) as served:
         yield served
+
+
+def with_triggers() -> str:
+    """Return the list with the triggers of the documentation, which it has as a comment."""
+    [triggers] = re.findall(r"```yaml\n( +triggers:.*?)```", (HOUSE / "docs/howto/deploy.md").read_text(), re.DOTALL)
+    text, comment = (HOUSE / "deployments/prefect.yaml").read_text(), re.sub("(?m)^    ", "    # ", triggers)
+    assert text.count(comment) == 1
+    return text.replace(comment, triggers)
 
 
 FEWER_FRAMES = """
@@ -343,14 +352,11 @@ def test_foreign_host_name_is_refused(up: Up, loot: Loot) -> None:
 # A night started by an automation
 
 
-def test_automation_after_a_generator_starts_a_night(up: Up) -> None:
-    """The automation is that of the documentation; the generator is a flow run of any program."""
+def test_trigger_after_a_generator_starts_a_night(up: Up) -> None:
+    """The generator is a flow run of any program."""
     own = up.deployment("counting/counting-nightly")
     fewer = {"parameters": own["parameters"]["parameters"] | {"limit": 1}}
     up.api(f"/deployments/{own['id']}", {"parameters": fewer}, "PATCH")
-    [block] = re.findall(r"```json\n(.*?)```", AUTOMATIONS.read_text(encoding="utf-8"), re.DOTALL)
-    automation = json.loads(block.replace("DEPLOYMENT-ID", own["id"]))
-    up.api("/automations/", automation)
     generator = {"flow_id": up.api("/flows/", {"name": "generate"})["id"], "state": {"type": "RUNNING"}}
     ended = {"state": {"type": "COMPLETED", "name": "Completed"}}
     up.api(f"/flow_runs/{up.api('/flow_runs/', generator)['id']}/set_state", ended)

@@ -21,6 +21,7 @@ from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate, VariableCreate, VariableUpdate
 from prefect.client.schemas.objects import DeploymentSchedule, StateType
 from prefect.client.schemas.responses import DeploymentResponse
+from prefect.events import DeploymentTriggerTypes
 from prefect.events.actions import ChangeFlowRunState, SendNotification
 from prefect.events.schemas.automations import EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
@@ -53,6 +54,7 @@ Fields = Mapping[str, Any]
 """Name -> value: `tags`, `limit` and `judge.model` of the form, `schedule nightly when`."""
 _NOT_IN_NAMES = "/%&<>"
 """Characters that Prefect refuses in the name of a deployment."""
+_TRIGGERS: TypeAdapter[list[DeploymentTriggerTypes]] = TypeAdapter(list[DeploymentTriggerTypes])
 
 
 class Form(BaseModel, extra="forbid"):
@@ -109,11 +111,22 @@ class Deployed(BaseModel, extra="forbid"):
     description: str
     tags: list[str]
     schedules: list[Scheduled]
+    triggers: list[dict[str, Any]] = []
+    """Events that start a run, as `prefect deploy` reads them."""
     parameters: Form
     paused: bool | None = None
     """Whether the deployment starts no runs; None: people decide that in the UI."""
     work_pool: dict[str, Any] = {}
     """Work pool for workers; serving needs none."""
+
+    @field_validator("triggers")
+    @classmethod
+    def _of_prefect(cls, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        try:
+            _TRIGGERS.validate_python(value)
+        except ValidationError as error:
+            raise InputError("; ".join(_words(error, BaseModel))) from None
+        return value
 
     @model_validator(mode="after")
     def _fits_the_flow(self) -> Self:
@@ -251,6 +264,8 @@ MISSING = "(none)"
 """Value of a field that is missing."""
 SHOWN = 60
 """Longest value that is shown, in characters."""
+TRIGGERS = "triggers"
+"""Field whose digest is remembered, and whose value on a server is in automations."""
 CURE = "`jury up --reset` takes the list's"
 
 
@@ -298,8 +313,10 @@ async def register(deployed: Deployed, reset: bool) -> Registered:
         else:
             cure = f"delete the variable {variable_name(deployed.title)} there, too, to get it back at the next start"
             return Registered(None, [], [f"was deleted in the UI and is not made again; {cure}"])
-        await _remember(client, deployed)
         served = await client.read_deployment_by_name(deployed.title)
+        if reset or last.get(TRIGGERS, digest([])) != digest(deployed.triggers):
+            await _put_triggers(client, deployed, served.id)
+        await _remember(client, deployed)
     words = [f"{when(each)}{'' if each.active else ' (off)'}" for each in served.schedules]
     return Registered(served.id, sorted(words), [*said, *await _missing_key(deployed, served)])
 
@@ -464,6 +481,15 @@ async def _update_schedules(
     return said
 
 
+async def _put_triggers(client: PrefectClient, deployed: Deployed, deployment: UUID) -> None:
+    """Make an automation of each trigger, in place of those of an earlier list; people's own are kept."""
+    await client.delete_resource_owned_automations(f"prefect.deployment.{deployment}")
+    for at, trigger in enumerate(_TRIGGERS.validate_python(deployed.triggers), 1):
+        trigger.name = trigger.name or f"{deployed.title}: trigger {at}"
+        trigger.set_deployment_id(deployment)
+        await client.create_automation(trigger.as_automation())
+
+
 def _of_list(deployed: Deployed) -> dict[str, Any]:
     """Return the fields of a deployment of the list as they are registered, without its schedules."""
     return _fields(deployed, deployed.description, deployed.tags, deployed.paused, deployed.own)
@@ -514,7 +540,7 @@ async def _last(client: PrefectClient, title: str) -> dict[str, str]:
 
 
 async def _remember(client: PrefectClient, deployed: Deployed) -> None:
-    listed = _of_list(deployed)
+    listed = {**_of_list(deployed), TRIGGERS: deployed.triggers}
     for each in deployed.schedules:
         listed |= _of_schedule(each.created)
     found = [*digests(listed).items()]

@@ -347,8 +347,8 @@ def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
         there = listed(path.name for path in sorted(usual.parent.glob("*.json")))
         raise InputError(
             f"{'two sources' if given else 'no source'} of Model figures for dataset {root}: give either `results` (a "
-            f"generator's result file) or `images` (a folder of pictures); with neither, {usual} must exist; JSON files "
-            f"there: {there}"
+            f"generator's result file) or `images` (a folder of pictures); with neither, {usual} must exist; JSON "
+            f"files there: {there}"
         )
     if not given[0].exists():
         raise InputError(f"{'images' if parameters.images else 'results'} {given[0]} does not exist")
