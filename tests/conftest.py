@@ -83,15 +83,16 @@ LONGEST = [
     f"test_{name}"
     for name in (
         *("documentation", "up", "without_server", "site", "outages", "collect", "faults", "alarms", "bills_agree"),
-        *("secrets", "limited_runs", "compare", "odd_replies", "sending", "gate", "remote", "pages_browsers", "api"),
-        *("connections", "attribution", "judge", "api_keys", "agreement", "hostile_endpoints", "candidate_gate"),
-        *("process", "hostile_inputs", "pipeline", "temporary_server", "label_page", "budget_runs", "server"),
-        *("rubric_flows", "history_database", "passport_runs", "hostile_stores", "control_runs", "client"),
-        "report_page_browser",
+        *("secrets", "api", "compare", "attribution", "gate", "pipeline", "sending", "query", "odd_replies"),
+        *("control_runs", "history_database", "pages_browsers", "rubric_flows", "forget_remote", "remote"),
+        *("report_page", "hostile_inputs", "limited_runs", "passport_runs", "label_page", "hostile_endpoints"),
+        *("correcting", "forget", "client", "candidate_gate", "history_landing", "connections", "checklists"),
+        *("report_page_browser", "registering", "notebook", "cli", "scheduled", "extensions", "rare_formats"),
+        *("temporary_server", "budget_runs", "demo_figures", "judge", "server"),
     )
 ]
-"""Slow test modules. They start early, so that none is left running alone at the end. Those that mostly wait are among
-those that keep the processors busy."""
+"""Slow test modules. They start early, so that none is left running alone at the end. Modules that mostly wait, such as
+`api`, `gate` and `client`, are among those that keep the processors busy."""
 
 
 @pytest.hookimpl(optionalhook=True)
