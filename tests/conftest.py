@@ -97,8 +97,8 @@ LONGEST = [
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Use one worker more than there are processors: some tests are always waiting for a program or a server."""
-    return (os.cpu_count() or 1) + 1
+    """Use two workers more than there are processors: some tests are always waiting for a program or a server."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
