@@ -3,10 +3,11 @@
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from math import inf
+from pathlib import PurePosixPath
 from typing import Any, Literal, Protocol, TypeVar, cast
 from uuid import uuid4
 
@@ -129,7 +130,7 @@ class Bucket:
             for some in slices(names):
                 self._files.rm([self._path(name) for name in some])
         # S3 answers a refused removal as it answers one that was done.
-        there = {name for folder in {name.rpartition("/")[0] for name in names} for name in self.sizes(folder)}
+        there = {name for folder in _outermost_folders(names) for name in self.sizes(folder)}
         if left := sorted(there.intersection(names)):
             words = f"{len(left)} of {len(names)} objects to remove are still there, such as {left[0]}"
             raise RemoteUnavailable(f"In the store {self.url} {words}: do its credentials allow s3:DeleteObject?")
@@ -162,6 +163,12 @@ def _open(url: str, scheme: str) -> tuple[_Files, str]:
 def slices(names: Sequence[str]) -> Iterator[Sequence[str]]:
     """Cut names into slices of at most `BATCH_OBJECTS`."""
     return (names[first : first + BATCH_OBJECTS] for first in range(0, len(names), BATCH_OBJECTS))
+
+
+def _outermost_folders(names: Iterable[str]) -> set[str]:
+    """Return the folders of objects, without those that are below another of them: one listing covers these, too."""
+    folders = {str(PurePosixPath(name).parent) for name in names}
+    return {each for each in folders if folders.isdisjoint(map(str, PurePosixPath(each).parents))}
 
 
 async def in_daemon_thread(work: Callable[[], T]) -> T:
