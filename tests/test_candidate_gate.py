@@ -8,30 +8,22 @@ from typing import Any
 import pytest
 from factories import LOST, WON, figures, image, judgment, start, write_run
 from simulate_gate import CASES, Case, N, shares
-from test_compare import keep
+from test_compare import Planned
 
 from tasks.comparing.candidate_gate import Found, bounded, least_score, no_worse
 from tasks.comparing.verdict import outcome_words
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.history.queries import held_open
-from tasks.records import BudgetStop, Judgment, Outcome
+from tasks.records import BudgetStop, Outcome
 from tasks.statistics.intervals import Bounded, difference, whole, with_missing
 
-PLANNED: list[tuple[str, Sequence[Outcome | Judgment], dict[str, Any]]] = []
-"""Runs in the store of all tests: id, rows, changes."""
+PLANNED = Planned()
+plan = PLANNED.plan
 
 
 def outcomes(candidate: str, results: Sequence[tuple[str, str]], **changes: Any) -> list[Outcome]:
     return figures(*results, candidate=candidate, **changes)
-
-
-def plan(day: int, rows: Sequence[Outcome | Judgment], flow: str = "diagram", **changes: Any) -> str:
-    """Plan a run of the candidates in these rows; return its id."""
-    run_id = f"202611{day}T120000-{flow}-{len(PLANNED):06}"
-    names = tuple(dict.fromkeys(row.candidate for row in rows))
-    PLANNED.append((run_id, rows, {"candidates": names, "parameters": {"threshold": 7.0}, **changes}))
-    return run_id
 
 
 DECIDED: dict[str, tuple[list[tuple[str, str]], int, str, str]] = {
@@ -50,18 +42,18 @@ BEFORE = {"perfect": [WON] * N, "base": SIXTY, "half": [WON] * 40 + [LOST] * 40}
 AFTER = {"rarely lost": [LOST, LOST, *[WON] * (N - 2)], "few": [WON] * 7, "again": LOW, "begun": THIRTY}
 BEFORE |= dict.fromkeys(("again", "one", "stopped", "two"), THIRTY)
 AFTER |= {name: results for name, (results, *_) in DECIDED.items()}
-BASE = plan(19, [*GAPS, *(row for name, results in BEFORE.items() for row in outcomes(name, results))])
-NEW = plan(20, [row for name, results in AFTER.items() for row in outcomes(name, results)])
-plan(21, [*outcomes("colder", THIRTY), *outcomes("one", LOW)], key="q", protocol={"temperature": "0"})
-plan(21, outcomes("again", LOW), calls=0)  # reused all its replies
+BASE = plan([*GAPS, *(row for name, results in BEFORE.items() for row in outcomes(name, results))])
+NEW = plan([row for name, results in AFTER.items() for row in outcomes(name, results)], 20)
+plan([*outcomes("colder", THIRTY), *outcomes("one", LOW)], 21, key="q", protocol={"temperature": "0"})
+plan(outcomes("again", LOW), 21, calls=0)  # reused all its replies
 STOP = BudgetStop(budget=1.0, spent=0.9, judged=20, samples=30, is_random=True)
-STOPPED = plan(20, outcomes("stopped", [WON] * 20), samples=30, ended={"stopped": STOP})
-PLOTS = plan(20, [*outcomes("base", THIRTY), *outcomes("new", THIRTY)], "plot")
+STOPPED = plan(outcomes("stopped", [WON] * 20), 20, samples=30, ended={"stopped": STOP})
+PLOTS = plan([*outcomes("base", THIRTY), *outcomes("new", THIRTY)], 20, "plot")
 ACCUSED = "<img src=x>|[a](http://b)\n# c"
-plan(20, [*outcomes(ACCUSED, THIRTY), *outcomes(ACCUSED, [WON] * 9, control="same picture")])
+plan([*outcomes(ACCUSED, THIRTY), *outcomes(ACCUSED, [WON] * 9, control="same picture")], 20)
 for day, name, shift in ((19, "base", 0.0), (20, "new", -2.0)):
     images = [image(f"{n}/0", 6 + n % 3 + (n + day) % 2 + shift, tag="counting", candidate=name) for n in range(30)]
-    plan(day, images, "counting")
+    plan(images, day, "counting")
 UNFINISHED = "20261121T120000-diagram-000021"
 
 
@@ -69,8 +61,7 @@ UNFINISHED = "20261121T120000-diagram-000021"
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A store with all planned runs and an unfinished one, held open."""
     store = tmp_path_factory.mktemp("gates")
-    for run_id, rows, changes in PLANNED:
-        keep(store, run_id, rows, **changes)
+    PLANNED.write(store)
     begun = start(UNFINISHED, started_at="2026-11-21T12:00:00+00:00", candidates=("begun",))
     write_run(store, begun, [judgment(candidate="begun")], None)
     land(store)

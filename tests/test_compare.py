@@ -38,15 +38,26 @@ def keep(store: Path, run_id: str, rows: Sequence[Outcome | Judgment], **changes
     finished(store, run_id, rows, **{**changes, "protocol": {**PROTOCOL, **changes.get("protocol", {})}})
 
 
-PLANNED: list[tuple[str, Rows, dict[str, Any]]] = []
-"""Runs in the store of all tests that only read it: id, rows, changes."""
+class Planned:
+    """Runs for the store of all tests that only read it: to land all at once takes the time of landing two."""
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[str, Rows, dict[str, Any]]] = []
+
+    def plan(self, rows: Rows, day: int = 19, flow: str = "diagram", **changes: Any) -> str:
+        """Plan a run of the candidates in these rows; return its id."""
+        run_id = f"202611{day}T120000-{flow}-{len(self._runs):06}"
+        names = tuple(dict.fromkeys(row.candidate for row in rows))
+        self._runs.append((run_id, rows, {"candidates": names, "parameters": {"threshold": 7.0}, **changes}))
+        return run_id
+
+    def write(self, store: Path) -> None:
+        for run_id, rows, changes in self._runs:
+            keep(store, run_id, rows, **changes)
 
 
-def plan(rows: Rows, day: int = 19, flow: str = "diagram", **changes: Any) -> str:
-    """Plan a run in the store of all tests that only read it; return its id."""
-    run_id = f"202611{day}T120000-{flow}-{len(PLANNED):06}"
-    PLANNED.append((run_id, rows, {"parameters": {"threshold": 7.0}, **changes}))
-    return run_id
+PLANNED = Planned()
+plan = PLANNED.plan
 
 
 def plan_two(before: Rows, after: Rows, flow: str = "diagram", **later: Any) -> tuple[str, str]:
@@ -78,9 +89,9 @@ MOVED = plan_two(
 FORFEITED = plan_two(figures(*[WON] * 8), figures(*[("----", None)] * 8, status="forfeit"))
 COLORS = plan_two(colors(4.0), colors(6.0), "colors")
 BOTH = [*figures(*[LOST] * 9), *figures(*[WON] * 9, candidate="beta")]
-THREE = plan([*BOTH, *figures(*[TIED] * 9, candidate="gamma")], candidates=("alpha", "beta", "gamma"))
+THREE = plan([*BOTH, *figures(*[TIED] * 9, candidate="gamma")])
 STRANGE = ("<img src=x onerror=alert(1)>", "it's $(touch harmed)")
-HOSTILE = plan([outcome(candidate=name) for name in STRANGE], candidates=STRANGE, dataset=SCRIPT)
+HOSTILE = plan([outcome(candidate=name) for name in STRANGE], dataset=SCRIPT)
 OTHERWISE: list[tuple[dict[str, str], str, list[str], str]] = [
     ({"prompt aesthetics": "b" * 64}, "d", ["prompt aesthetics"], '--across "prompt aesthetics"'),
     ({"temperature": "0"}, "d", ["temperature: 1 → 0"], "--across temperature"),
@@ -96,8 +107,8 @@ OTHERS = [
 DIFFERENT = plan(
     figures(*[LOST] * 8), 20, key="q", protocol={**OTHERWISE[0][0], **OTHERWISE[1][0]}, dataset_key="e" * 64
 )
-TWICE = [plan(BOTH, day, candidates=("alpha", "beta")) for day in (19, 20)]
-BETA = plan(figures(*[WON] * 9, candidate="beta"), 21, candidates=("beta",))
+TWICE = [plan(BOTH, day) for day in (19, 20)]
+BETA = plan(figures(*[WON] * 9, candidate="beta"), 21)
 OBJECTS = plan_two(objects(0.0), objects(10.0), "object")
 ASKED, ALL_WON = [judgment(f"s{number:02}", key=str(number)) for number in range(20)], figures(*[WON] * 20)
 ONCE = plan([*ASKED, *ALL_WON], calls=20)
@@ -107,7 +118,7 @@ AGAIN = {
 }
 """Number of replies reused -> run."""
 REPLIES = ASKED[:10]
-WITHOUT_NEW = plan(BOTH, calls=0, candidates=("alpha", "beta"), ended={"reused": 18})
+WITHOUT_NEW = plan(BOTH, calls=0, ended={"reused": 18})
 # Half of 40 rose by 100 and half fell: s = 101.27, times (2.0227 + 0.8512) / sqrt(40).
 MIXED = plan_two(figures(*[WON, LOST] * 20), figures(*[LOST, WON] * 20))
 SAME, RISEN = (plan(figures(*results * 20), 20) for results in ([WON, LOST], [WON, WON]))
@@ -118,8 +129,7 @@ COUNTED = plan_two(*([image(f"{n}/{copy}", 6.0) for n in range(9) for copy in ra
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A store with all planned runs, held open."""
     store = tmp_path_factory.mktemp("planned")
-    for run_id, rows, changes in PLANNED:
-        keep(store, run_id, rows, **changes)
+    PLANNED.write(store)
     land(store)
     with held_open(store):
         yield store
