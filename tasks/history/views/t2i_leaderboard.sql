@@ -57,7 +57,8 @@ WITH tagged AS (
            bool_or(images_differ) AS images_differ,
            CASE WHEN count(satisfied) = len(wanted) THEN avg(satisfied) END AS satisfied, sum(prompts)::BIGINT AS prompts,
            sum(n)::BIGINT AS n, sum(scored)::BIGINT AS scored, sum(scored) / sum(n) AS coverage,
-           list_filter(wanted, lambda one: NOT list_contains(list(tag), one)) AS missing,
+           list_filter(wanted, lambda one: NOT list_contains(
+               coalesce(list(tag) FILTER (tags.score IS NOT NULL), []), one)) AS missing,
            max(judge) AS judge, prompt_set, max(started_at) AS started_at,
            list_sort(list_distinct(flatten(list(runs)))) AS runs,
            list_sort(list_distinct(flatten(list(dates)))) AS dates, dataset_key, judge_key
@@ -103,8 +104,8 @@ COMMENT ON VIEW t2i_leaderboard IS
 -- good_images: Share of images at or above the threshold. NULL: see missing.
 -- images_a_prompt: Scored images a prompt.
 -- images_differ: True if candidates beside it have another number of images a prompt.
--- satisfied: Share of images that show what was asked for. NULL: the prompt set does not ask that, or see missing.
--- missing: Tags that no run has; NULL in the row of a tag.
+-- satisfied: Mean over prompts of the share of images that show what was asked for. NULL: the prompt set does not ask that, or see missing.
+-- missing: Tags that no run has, or that have no score; NULL in the row of a tag.
 -- started_at: Start of the run, UTC; overall: of the newest of them.
 -- runs: Runs that the row is joined from (evaluations.run_id).
 -- dates: Starts of these runs, UTC.
