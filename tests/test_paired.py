@@ -60,6 +60,9 @@ def simulate_differences(times: int, n: int, drop: float = 0.0, seed: int = 5) -
         # Each of 8 pairs rose by 50: up to 36.94% might have fallen by 100, which gives 50 - 0.3694 * 150.
         ([0.0] * 8, [50.0] * 8, (8, 50.0, -5.4125, 68.4708, "binomial", 0.0078125, "no difference shown")),
         ([0.0] * 30, [50.0] * 30, (30, 50.0, 32.6445, 55.7852, "binomial", 2 * 0.5**30, "better")),
+        # Differences of decimals are equal, whatever their last bits.
+        ([7.1, 5.2] * 4, [7.6, 5.7] * 4, (8, 0.5, -36.6264, 37.2570, "binomial", 0.0078125, "no difference shown")),
+        ([0.1 + 0.2] * 8, [0.3] * 8, (8, 0.0, None, None, "none", 1.0, "few differ")),
     ],
 )
 def test_difference_of_worked_examples(before: list[float], after: list[float], expected: tuple) -> None:
@@ -149,6 +152,7 @@ def test_smallest_difference_is_detected_with_80_percent_power() -> None:
         ([100.0] * 300, 0, 100, Interval(100.0, 98.7779, 100.0, "binomial")),
         ([10.0] * 8, 0, 10, Interval(10.0, 6.30583, 10.0, "binomial")),
         ([8.0] * 8, 0, 10, Interval(8.0, 5.04466, 8.738834, "binomial")),
+        ([0.1 + 0.2, 0.3] * 4, 0, 1, Interval(0.3, 0.189175, 0.558592, "binomial")),
     ],
 )
 def test_interval_of_few_values_and_of_equal_values(values: list, low: int, high: int, expected: Interval) -> None:

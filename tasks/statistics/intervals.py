@@ -28,6 +28,8 @@ ENOUGH = 0.97
 """Share of scored values below which the interval has worst-case bounds, too: missing at random is not assumed."""
 TAIL = 0.025
 """Share that a 95% interval leaves out at either end."""
+DECIMALS = 9
+"""Decimals that count. Means of decimals that are equal may differ in their last bits: 7.6 - 7.1 is not 5.7 - 5.2."""
 _CELLS = 2_000_000
 """Most numbers held at once while resampling."""
 
@@ -61,7 +63,7 @@ def interval(values: Sequence[float] | Floats, low: float = 0.0, high: float = 1
     mean = float(sample.mean())
     if sample.size < FEWEST:
         return Interval(mean, None, None, "none")
-    if np.ptp(sample) == 0:
+    if np.ptp(sample.round(DECIMALS)) == 0:
         return Interval(mean, *of_equal_values(mean, sample.size, low, high), "binomial")
     found = _posterior(sample, low, high)
     return Interval(mean, min(found[0], mean), max(found[1], mean), "bayesian bootstrap")
@@ -305,7 +307,7 @@ def difference(
     first, second = np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)
     if first.shape != second.shape:
         raise ValueError(f"pairs need two values each: found {first.size} before and {second.size} after")
-    changes = second - first
+    changes = (second - first).round(DECIMALS)
     if not np.all(np.abs(changes) <= highest):
         raise ValueError(f"differences must lie between {-highest:g} and {highest:g}")
     higher, lower = int(np.sum(changes > 0)), int(np.sum(changes < 0))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tasks.records import Outcome
 from tasks.statistics.intervals import (
+    DECIMALS,
     RESAMPLES,
     TAIL,
     Bounded,
@@ -270,7 +271,7 @@ def _beside(best: Series, own: Series, measure: Measure, largest: Floats | None)
     from scipy.special import stdtr  # pyright: ignore[reportMissingTypeStubs]  # slow to import
 
     first, second = best.values[measure], own.values[measure]
-    changes = np.array([second[unit] - first[unit] for unit in sorted(first.keys() & second.keys())])
+    changes = np.array([second[unit] - first[unit] for unit in sorted(first.keys() & second.keys())]).round(DECIMALS)
     dof = changes.size - 1
     # Where most changes are equal, few resamples differ: to adjust must not narrow the plain interval.
     tail = TAIL if largest is None or dof < 1 else min(TAIL, float(stdtr(dof, -np.quantile(largest, 1 - 2 * TAIL))))
@@ -291,7 +292,7 @@ def _largest(sides: Sequence[Mapping[str, float]]) -> Floats:
     if not units:
         return np.zeros(1)
     values = np.array([[side.get(unit, np.nan) for side in sides] for unit in units])
-    pairs = [values[:, one] - values[:, other] for one, other in combinations(range(len(sides)), 2)]
+    pairs = [(values[:, one] - values[:, other]).round(DECIMALS) for one, other in combinations(range(len(sides)), 2)]
     known = [pair for pair in pairs if np.count_nonzero(~np.isnan(pair)) > 1 and np.nanmax(pair) > np.nanmin(pair)]
     if not known:
         return np.zeros(1)
