@@ -20,9 +20,9 @@ from tasks.protocols.checklist.scores import GEOMETRIC, CheckRow
 from tasks.protocols.display import Display, Headline, Terms, score_cells
 
 SHARE = "Scores are shares of right answers, 0-100: by picture, then by prompt. A group has all answers of its checks."
-ALL_RIGHT = "All right: share of the pictures without a wrong answer."
+ALL_RIGHT = "All right: share of a prompt's pictures without a wrong answer, then over prompts."
 SOFT_SHARE = "Scores are probabilities of right answers, 0-100: by picture, then by prompt. A group has all its checks."
-SOFT_RIGHT = "All right: share of the pictures whose right answers all have 50 or more."
+SOFT_RIGHT = "All right: share of a prompt's pictures whose right answers all have 50 or more, then over prompts."
 
 
 class ChecklistDisplay(Display[CheckRow]):
