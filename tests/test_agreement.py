@@ -320,6 +320,7 @@ def test_tau_matches_scipys_tau_b(levels: int, n: int) -> None:
 def test_raw_agreement_counts_scores_within_a_tolerance() -> None:
     pairs = each_alone([1, 2, 3, 4], [1, 3, 3, 9])
     assert raw_agreement(pairs).value == 0.5 and raw_agreement(pairs, within=1).value == 0.75
+    assert raw_agreement(each_alone([4.4], [3.4]), within=1).value == 1  # 1.0000000000000004 apart
 
 
 # Intervals

@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 
 from tasks.protocols.protocol import Answered
 from tasks.records import FALSE_PREFERENCE, NEGLECT, Order, Outcome, Sample
+from tasks.statistics.intervals import DECIMALS
 
 
 class Original(NamedTuple):
@@ -75,8 +76,9 @@ def failed(measure: str, score: float, real: float, noticed: float, highest: flo
     Returns:
         None also if the real score is too low to fall, or too high to rise, by as much.
     """
+    risen = round(score - real, DECIMALS)
     if measure == FALSE_PREFERENCE:
-        return float(abs(score - real) >= noticed)
+        return float(abs(risen) >= noticed)
     if measure == NEGLECT:
         return float(score >= real) if real > noticed else None
-    return float(score - real >= noticed) if real <= highest - noticed else None
+    return float(risen >= noticed) if real <= highest - noticed else None

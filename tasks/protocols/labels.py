@@ -11,6 +11,7 @@ from tasks.protocols.protocol import Answered
 from tasks.records import Sample
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.concordance import Concordance, kappa, paired, quadratic_kappa, raw_agreement, tau_b
+from tasks.statistics.intervals import DECIMALS
 
 
 class Choice(NamedTuple):
@@ -83,7 +84,7 @@ class Scale:
 
     def alike(self, one: Answered, other: Answered) -> bool:
         """Return whether two answers count as the same."""
-        return one == other if self.categories else abs(float(one) - float(other)) <= self.near
+        return one == other if self.categories else round(abs(float(one) - float(other)), DECIMALS) <= self.near
 
     def concordance(self, first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
         """Return statistics of the agreement of two raters. Kappa weighs the distance of scores, not of categories.

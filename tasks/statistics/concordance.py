@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tasks.records import Record
-from tasks.statistics.intervals import RESAMPLES, SEED, TAIL, Floats, interval
+from tasks.statistics.intervals import DECIMALS, RESAMPLES, SEED, TAIL, Floats, interval
 from tasks.text import number_words
 
 FEWEST = 50
@@ -82,7 +82,7 @@ def paired(first: Sequence[float], second: Sequence[float], samples: Sequence[st
 
 def raw_agreement(pairs: Pairs, within: float = 0.0) -> Statistic:
     """Compute the share of pairs whose answers are at most `within` apart, 0-1."""
-    close = (np.abs(pairs.first - pairs.second) <= within).astype(np.float64)
+    close = (np.abs(pairs.first - pairs.second).round(DECIMALS) <= within).astype(np.float64)
 
     def measure(counts: Floats) -> Floats:
         return counts @ close / counts.sum(axis=1)
