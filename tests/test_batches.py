@@ -122,7 +122,7 @@ def test_run_that_a_full_disk_kept_from_waiting_can_be_forgotten(log: Log) -> No
     assert (log.run / BATCHES).exists()
     results.remove(log)
     check_idle(log.store)
-    log.add("prepared", requests=(3,), asked="a")
+    begin(log.store, log.run_id).add("prepared", requests=(3,), asked="a")
     with pytest.raises(InputError, match="waits for its batches"):
         check_idle(log.store)
 

@@ -286,6 +286,8 @@ def test_run_in_progress_is_not_forgotten(store: Path) -> None:
         check_idle(store)
     (ledger.folder / FETCHED).unlink()
     (ledger.folder / BATCHES).write_text("a row\n")
+    check_idle(store)  # its requests are lost, so that no reply can come
+    (store / "batches" / ledger.folder.name).mkdir(parents=True)
     with pytest.raises(InputError, match="waits for its batches: `jury batch collect` takes its replies in"):
         check_idle(store)
 

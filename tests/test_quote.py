@@ -39,6 +39,7 @@ def test_quote_predicts_the_bill_and_is_reused(tmp_path: Path, loopback: Loopbac
 
     [waiting] = tmp_path.glob("store/ledger/*")
     (waiting / BATCHES).write_text("a row")
+    (tmp_path / "store" / "batches" / waiting.name).mkdir(parents=True)
     code, out, err = jury("run", "diagram", *given, "--quote", "history", "--json")
     (waiting / BATCHES).unlink()
     quote = json.loads(out)

@@ -239,6 +239,7 @@ def test_concurrent_run_with_the_same_questions_is_reported(tmp_path: Path) -> N
     ledger.close()
     assert not earlier(tmp_path, current_run(resume_key="same"), 20).at_work_words
     (ledger.folder / BATCHES).write_text("a row")
+    (tmp_path / "batches" / RUN).mkdir(parents=True)
     assert earlier(tmp_path, current_run(resume_key="same"), 20).at_work_words.startswith(words)
     by_batch = {"judge": {"service_tier": "batch"}}
     assert not earlier(tmp_path, current_run(resume_key="same", parameters=by_batch), 20).at_work_words, "it attaches"

@@ -87,9 +87,12 @@ def read_end(run: Path) -> RunEnd | None:
 
 
 def is_waiting(run: Path) -> bool:
-    """Return whether a run waits for its batches; a full disk may have left no row of them."""
-    batches = run / BATCHES
-    return batches.exists() and batches.stat().st_size > 0 and not (run / END).exists()
+    """Return whether a run waits for its batches; a full disk may have left no row of them.
+
+    If its requests in `batches/` are lost, no reply can be taken in any more: it counts as interrupted.
+    """
+    batches, requests = run / BATCHES, run.parent.parent / "batches" / run.name
+    return batches.exists() and batches.stat().st_size > 0 and requests.is_dir() and not (run / END).exists()
 
 
 def is_written(run: Path) -> bool:
