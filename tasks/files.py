@@ -253,6 +253,7 @@ _FOLDER = re.compile(
     rf"(?:ledger|batches|labels|bridges|calls|passports)/{_ID}|anchors/{_ID}/{_ID}(?:/pictures)?|pages/{_ID}\.files"
 )
 _DRAFT = re.compile(rf"\.(?P<name>{_ID})\.[0-9a-f]{{32}}\.draft")
+_DRAFT_FOLDER = re.compile(r"\.[0-9a-f]{32}")
 _SHOWN = 80
 
 
@@ -366,10 +367,14 @@ def names_in(store: Path, name: str) -> Sequence[str]:
 
 
 def remove_drafts(store: Path) -> None:
-    """Remove half-written files of killed processes in all folders of a store, without following links."""
-    for _, _, files, folder in os.fwalk(store):
+    """Remove half-written files of killed processes in all folders of a store, without following links.
+
+    In a folder that was not completed, such as one of anchors, all files go.
+    """
+    for place, _, files, folder in os.fwalk(store):
+        is_draft = any(_DRAFT_FOLDER.fullmatch(part) for part in Path(place).relative_to(store).parts)
         for file in files:
-            if _DRAFT.fullmatch(file):
+            if is_draft or _DRAFT.fullmatch(file):
                 with suppress(FileNotFoundError):
                     os.unlink(file, dir_fd=folder)
 

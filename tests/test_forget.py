@@ -351,6 +351,14 @@ def test_anchors_with_a_forgotten_sample_are_removed(tmp_path: Path) -> None:
     assert kept_pictures(store) == [] == [*store.rglob("anchors.jsonl")]
 
 
+def test_anchors_that_a_killed_run_left_without_a_name_are_removed(tmp_path: Path) -> None:
+    before, store = frozen(tmp_path), tmp_path / "store"
+    [kept] = anchor_folder(store, "diagram").iterdir()
+    kept.rename(kept.with_name(f".{'0' * 32}"))
+    forget(store, "sample", before.samples[0].sample_id)
+    assert kept_pictures(store) == []
+
+
 def test_anchors_judged_only_by_forgotten_runs_are_removed(tmp_path: Path) -> None:
     key, store = frozen(tmp_path).key, tmp_path / "store"
     for run in (FIRST, SECOND):

@@ -111,6 +111,7 @@ def test_sample_with_an_unreadable_picture_is_not_chosen(tmp_path: Path, figures
     found = freeze(figures)
     assert sorted(each.sample_id for each in found.samples) == ["test_6", "test_7"]
     assert "2 anchors are frozen and judged, 4 are asked for" in found.warnings[0]
+    assert len([*folder(tmp_path / "store", "diagram").glob(f"*/{PICTURES}/*")]) == 4, "none of the others"
     write_json(tmp_path / "results.json", [result(n, **spoilt) for n in range(SAMPLES)])
     with pytest.raises(InputError, match="no sample with readable pictures"):
         freeze(figures.model_copy(update={"store": str(tmp_path / "other")}))

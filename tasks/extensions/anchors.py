@@ -18,7 +18,7 @@ from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import picture_sha256, read_picture
 from tasks.datasets.rows import read_row
 from tasks.errors import InputError
-from tasks.files import MOST_BYTES, alone, private_folder, read_regular, write_whole
+from tasks.files import MOST_BYTES, alone, private_folder, read_regular, remove_drafts, write_whole
 from tasks.judging.extension import Extension, Opening
 from tasks.judging.protocol_items import picture_policy
 from tasks.ledger.bucket import in_daemon_thread
@@ -135,6 +135,8 @@ def _freeze(place: Path, flow: str, samples: Sequence[Sample], number: int, poli
 
 
 def _draft(place: Path) -> Path:
+    """Make the folder of a set that is not complete; remove what killed processes left, since this one is alone."""
+    remove_drafts(place)
     draft = place / f".{uuid4().hex}"
     private_folder(draft / PICTURES)
     return draft
@@ -149,16 +151,18 @@ def _keep(place: Path, draft: Path, manifest: bytes) -> Path:
 
 def _frozen(draft: Path, flow: str, sample: Sample, policy: Policy) -> bytes:
     """Return a row of the manifest, after saving its pictures in the set."""
-    pictures = {role: _picture(draft, read_picture(source), policy) for role, source in sample.pictures.items()}
+    read = {role: read_picture(source) for role, source in sample.pictures.items()}
+    for data in read.values():  # all of them first: no picture is saved of a sample that is no anchor
+        prepare(data, policy)
+    pictures = {role: _picture(draft, data) for role, data in read.items()}
     texts = read_row(sample.record, list(sample.texts.values()))
     texts_by_name = {name: texts[key] for name, key in sample.texts.items()}
     row = control_rules_of(flow).manifest_row(flow, sample, texts_by_name, pictures)
     return json.dumps(row, default=str).encode() + b"\n"
 
 
-def _picture(draft: Path, data: bytes, policy: Policy) -> str:
-    """Check a picture, save it whole, and return its path in the set."""
-    prepare(data, policy)
+def _picture(draft: Path, data: bytes) -> str:
+    """Save a picture whole, and return its path in the set."""
     name = f"{PICTURES}/{sha256(data).hexdigest()}"
     write_whole(draft / name, data)
     return name

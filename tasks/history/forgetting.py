@@ -355,7 +355,7 @@ def _anchors(store: Path, plan: Plan) -> Written:
     whole = {run_id for run_id, change in plan.runs.items() if not change.revision}
     keys = {start.anchors_key for run_id, start in starts.items() if run_id in whole}
     keys -= {start.anchors_key for run_id, start in starts.items() if run_id not in whole}
-    for manifest in sorted((store / ANCHORS).glob("*/*/anchors.jsonl")):
+    for manifest in sorted((store / ANCHORS).glob("*/[!.]*/anchors.jsonl")):
         flow, data = manifest.parent.parent.name, read_regular(manifest, MOST_BYTES)
         rows = [row for line in data.splitlines() if (row := row_of(line))]
         about = [{**row, "sample_id": row.get("id", ""), "control": ANCHOR} for row in rows]
