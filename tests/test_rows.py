@@ -139,6 +139,7 @@ WRONG: dict[str, tuple[str, bytes, str]] = {
     "UTF-16 JSON": ("r.json", f"[{RECORD}]".encode("utf-16-be"), "r.json: is in UTF-16 or UTF-32, or no text at all"),
     "UTF-32 lines": ("r.jsonl", RECORD.encode("utf-32"), "r.jsonl: is in UTF-16 or UTF-32, or no text at all; must be"),
     "Latin-1 CSV": ("r.csv", TABLE.encode("latin-1"), "r.csv: the row that starts at byte 8 is no CSV in UTF-8"),
+    "semicolons": ("r.csv", b'\xef\xbb\xbf"id";"text"\na;b,c\n', "r.csv: separates its columns by ';', allowed are"),
     "Latin-1 JSON": ("r.json", f"[{RECORD},{RECORD}]".encode("latin-1"), "r.json, record 1: is not a JSON object ("),
     "numbers": ("r.json", b"[1, 2]\n[3]", "r.json: after record 0: found other text where a comma and an object must"),
     "nothing": ("r.json", b"[]", "r.json: holds no record"),

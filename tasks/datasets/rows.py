@@ -268,6 +268,10 @@ def _find_csv(place: Place, problems: Problems) -> Iterator[Row]:
     """Yield rows by their bytes, without Polars, which would parse all earlier rows whenever one is read again."""
     name = Path(place.path).name
     with _open_place(place) as file:
+        names = file.readline(LONGEST)
+        if b"," not in names and (mark := next((mark for mark in (";", "\t") if mark.encode() in names), "")):
+            raise InputError(f"separates its columns by {mark!r}, allowed are commas: save the file as CSV with commas")
+        file.seek(0)
         records = _csv_records(file)
         header, *_ = next(records, _NO_CELLS)
         if len(set(header)) < len(header):
