@@ -53,9 +53,9 @@ def test_bounds_assume_lowest_and_highest_score_for_missing_images() -> None:
     lost = [image(f"{n}/1", None) for n in range(10, 20)] + [image("20/0", None), image("20/1", None)]
     found = row(grade_rows([*scored_, *lost], 7))
     assert found.ci_low is not None and found.ci_high is not None and found.score == pytest.approx(6.95)
-    half = (found.ci_high - found.ci_low) / 2
+    half, longer = (found.ci_high - found.ci_low) / 2, found.score - found.ci_low
     lowest = (sum(6 + n % 3 for n in range(10)) + sum((6 + n % 3) / 2 for n in range(10, 20))) / 21
-    ends = lowest - half, lowest + (10 * 5 + 10) / 21 + half
+    ends = lowest - longer, lowest + (10 * 5 + 10) / 21 + half
     assert (found.worst_low, found.worst_high) == pytest.approx(ends)
     good = row(grade_rows([*scored_, *lost], 7), "good")
     assert good.worst_high == 1.0 and good.worst_low is not None and good.worst_low < (good.ci_low or 0)
@@ -179,9 +179,9 @@ def samples(won: int, lost: int, missing: int) -> list[Outcome]:
 
 def test_bounds_assume_all_missing_samples_lost_or_all_won() -> None:
     row = overall(score_rows(samples(60, 30, 10)))
-    assert row.ci_low is not None and row.ci_high is not None
-    half = (row.ci_high - row.ci_low) / 2
-    assert (row.worst_low, row.worst_high) == (pytest.approx(60 - half), pytest.approx(70 + half))
+    assert row.score is not None and row.ci_low is not None and row.ci_high is not None
+    half, longer = (row.ci_high - row.ci_low) / 2, row.score - row.ci_low
+    assert longer > half and (row.worst_low, row.worst_high) == pytest.approx((60 - longer, 70 + half))
 
 
 def test_bounds_stay_on_the_scale_and_require_an_interval_and_missing_samples() -> None:
@@ -189,7 +189,7 @@ def test_bounds_stay_on_the_scale_and_require_an_interval_and_missing_samples() 
         row = overall(score_rows(samples(*counts)))
         assert (row.worst_low, row.worst_high) == (None, None)
     lost = overall(score_rows(samples(0, 20, 2)))
-    assert lost.worst_low == 0 and lost.worst_high is not None and lost.worst_high > 100 * 2 / 22
+    assert lost.worst_low == 0 and lost.worst_high == pytest.approx(100 * 2 / 22 + (lost.ci_high or 0))
 
 
 @pytest.mark.parametrize(("flow", "highest"), [("plot", 50.0), ("diagram", 100.0)])

@@ -77,7 +77,7 @@ def test_page_begins_with_verdict_facts_and_notable_samples(report: Path, counti
     first = words(report).partition(" Numbers ")[0]
     assert first.startswith(
         "alpha scores 54.5 [38.6, 70.4] of 100: no difference from the Human figures (50) shown (at n = 11) Judge "
-        "unchecked: no controls asked 11 of 12 samples scored alpha worst case [34.1, 74.3] Cost 12.0000 USD "
+        "unchecked: no controls asked 11 of 12 samples scored alpha worst case [34.0, 74.3] Cost 12.0000 USD "
     )
     lowest, _, fragile = first.partition("Look at these")[2].partition("Most fragile")
     assert re.findall(r"\bs\d+\b", lowest) == ["s10", "s4", "s5"] and "faithfulness: Human." in lowest

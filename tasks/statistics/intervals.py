@@ -79,8 +79,9 @@ class Bounds(NamedTuple):
 def worst_case(
     found: "Interval | Difference", means: tuple[float, float], coverage: float, high: float = 100.0, low: float = 0.0
 ) -> Bounds:
-    """Return bounds of a mean with missing values, from `low` to `high`, widened by half its interval's width.
+    """Return bounds of a mean with missing values, from `low` to `high`, widened by its interval.
 
+    Each end is moved by half the interval's width, or by the interval's part on that side where it is the longer one.
     These are Manski's bounds (1990), for values that may be missing because of their size. None from 97% coverage on,
     and without an interval.
 
@@ -89,10 +90,12 @@ def worst_case(
         means: means of all values, with every missing one at the lower end of the scale, and at the upper one.
         coverage: share of the values present, 0-1.
     """
-    if coverage >= ENOUGH or found.ci_low is None or found.ci_high is None:
+    value = found.value if isinstance(found, Interval) else found.change
+    if coverage >= ENOUGH or value is None or found.ci_low is None or found.ci_high is None:
         return Bounds(None, None)
     half = (found.ci_high - found.ci_low) / 2
-    return Bounds(max(low, means[0] - half), min(high, means[1] + half))
+    below, above = max(half, value - found.ci_low), max(half, found.ci_high - value)
+    return Bounds(max(low, means[0] - below), min(high, means[1] + above))
 
 
 def of_equal_values(value: float, n: int, low: float, high: float, tail: float = TAIL) -> tuple[float, float]:
