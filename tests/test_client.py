@@ -193,6 +193,14 @@ def test_account_errors_stop_the_run_without_printing_the_key(
     assert loopback.requests[0].headers["authorization"] == "Bearer sk-secret-1"
 
 
+def test_judge_that_wants_a_key_and_is_sent_none_says_where_to_list_one(loopback: LoopbackJudge) -> None:
+    loopback.queue(error(401, "Unauthorized"))
+    with pytest.raises(
+        JudgeStopped, match=rf"401: .*no key was sent: list .* JURY_ENDPOINTS={loopback.place}=KEY_NAME"
+    ):
+        ask(judge(loopback))
+
+
 @pytest.mark.parametrize("refused", [error(403, "not your model"), error(404, "The model gpt-test does not exist")])
 def test_few_refused_calls_are_rejected_and_many_stop_the_run(loopback: LoopbackJudge, refused: Reply) -> None:
     loopback.queue(*[refused] * 6)

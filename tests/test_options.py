@@ -133,6 +133,8 @@ def test_values_out_of_range_are_reported_together_by_option() -> None:
          "--judge.base-url is 'http://127.0.0.1:8000/v1', and --judge.model names no model there"),
         (["--judge.base-url", "http://a:b@c"],
          "--judge.base-url must hold no user, password, query or fragment: a key is named in --judge.api-key-env"),
+        (["--judge.base-url", "http://a:8000/v1/chat/completions/"],
+         "--judge.base-url ends in /chat/completions, which each call adds: leave that out"),
         (["--judge.base-url", "https://a.openai.azure.com/openai/v1?api-version=2025-04-01-preview"],
          "--judge.base-url is the older address of Azure OpenAI, which takes other requests: set it to "
          "https://a.openai.azure.com/openai/v1, without a query, and --judge.model to the name of the deployment"),

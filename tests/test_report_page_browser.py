@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from factories import outcome, score_rows
@@ -219,7 +220,8 @@ def test_stopped_run_has_a_page_that_says_so_first(stopped: tuple[Path, str], ta
     [run] = (store / "ledger").iterdir()
     page = page_of(store, run.name)
     words = (
-        f"Stopped: The judge m at {address} refuses all calls (401: Bad key.). 2 of 4 samples are not judged. "
+        f"Stopped: The judge m at {address} refuses all calls (401: Bad key.); no key was sent: list its name with "
+        f"JURY_ENDPOINTS={urlsplit(address).netloc}=KEY_NAME. 2 of 4 samples are not judged. "
         "All replies so far are kept: the same command asks for the rest."
     )
     tab.load(page, width=1400)

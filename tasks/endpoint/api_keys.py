@@ -150,6 +150,13 @@ async def _found(judge: Judge, name: str, what: str, secret: Secret) -> str:
     return value
 
 
+def no_key_words(judge: Judge) -> str:
+    """Return how to give a judge a key, if none is sent to it; empty: one is, or a header that may be one."""
+    if _key_name(judge) or judge.headers:
+        return ""
+    return f"; no key was sent: list its name with {_with(f'{_place_of(judge)}=KEY_NAME')}"
+
+
 def _check_may_go(judge: Judge, name: str, what: str) -> None:
     place, listed = _place_of(judge), _listed(judge) or set()
     if name not in listed:

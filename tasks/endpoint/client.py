@@ -24,7 +24,7 @@ from openai import (
 from openai.types.chat import ChatCompletion
 
 from tasks.endpoint import requests
-from tasks.endpoint.api_keys import Mask, Secret, find_headers, find_key, is_loopback, no_secret
+from tasks.endpoint.api_keys import Mask, Secret, find_headers, find_key, is_loopback, no_key_words, no_secret
 from tasks.endpoint.catalog import known_at
 from tasks.endpoint.gate import IMPROBABLE, Gate, Sign, Ticket
 from tasks.endpoint.refusals import Refusal, read_refusal
@@ -356,7 +356,8 @@ class Vlm:
         several = len(self._denied) >= MOST_DENIED
         if several or refusal.kind == "quota" or words.startswith("401"):
             # `from None`: a traceback in a log would show the error's words, which may quote the key.
-            raise JudgeStopped(self._masked(f"{self._who()} refuses all calls ({words})")) from None
+            advice = no_key_words(self.judge) if words.startswith("401") else ""
+            raise JudgeStopped(self._masked(f"{self._who()} refuses all calls ({words})") + advice) from None
 
     def _check_first_calls(self, reply: Reply) -> None:
         """Raise JudgeStopped if all first calls ended in the same error, other than a busy judge."""

@@ -100,6 +100,8 @@ def check_address(base_url: str) -> None:
             "judge.base_url is the older address of Azure OpenAI, which takes other requests: set it to "
             f"https://{parts.hostname}/openai/v1, without a query, and judge.model to the name of the deployment"
         )
+    if parts.path.rstrip("/").endswith("/chat/completions"):
+        raise InputError("judge.base_url ends in /chat/completions, which each call adds: leave that out")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InputError(
             "judge.base_url must hold no user, password, query or fragment: a key is named in judge.api_key_env"
