@@ -8,7 +8,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from tasks.presentation import charts
-from tasks.presentation.charts import GREY, WIDTH, Chart, Panel
+from tasks.presentation.charts import GREY, WIDTH, Panel
 from tasks.protocols.display import Level
 from tasks.text import number_words, one_line
 
@@ -55,17 +55,6 @@ DATES = 4
 """Times named below a panel."""
 
 
-class Scales(NamedTuple):
-    """Scales that the panels of one evaluation share, so that the eye can compare them."""
-
-    scores: tuple[float, float]
-    """Lowest and highest score to be drawn, interval ends and the marked level among them."""
-    times: tuple[datetime, datetime]
-    """Times of the first and the last evaluation."""
-    level: Level | None
-    """Level marked by a line in each panel."""
-
-
 def series_of(points: Iterable[Point]) -> list[list[Point]]:
     """Return the series of at least two scored evaluations, a candidate and dimension each.
 
@@ -93,31 +82,16 @@ def breaks(series: Sequence[Point]) -> list[Point]:
     return [point for point in series[1:] if point.break_reason is not None]
 
 
-def shared_scales(series: Sequence[Sequence[Point]], level: Level | None = None) -> Scales:
-    """Return scales on which all points of these series, at least one, have room."""
+def trend_charts(series: Sequence[Sequence[Point]], level: Level | None = None) -> list[Markup]:
+    """Return a chart for each of these series, which have at least two scored points each, for an HTML page.
+
+    All have the same scales, so that the eye can compare them.
+
+    Args:
+        level: level that a line marks in each chart.
+    """
     points = [point for each in series for point in each]
-    drawn = [(point.score, point.ci_low, point.ci_high, point.baseline_score) for point in points]
-    ends = [end for each in drawn for end in each if end is not None]
-    scores = [*ends, level.score] if level else ends
-    times = [point.started_at for point in points]
-    return Scales((min(scores), max(scores)), (min(times), max(times)), level)
-
-
-def trend_charts(series: Sequence[Sequence[Point]], level: Level | None = None) -> list[Chart]:
-    """Return a chart for each of these series, which have at least two scored points each, all with the same scales."""
-    if not series:
-        return []
-    scales = shared_scales(series, level)
-    return [_chart(each, scales) for each in series]
-
-
-def _chart(series: Sequence[Point], scales: Scales) -> Chart:
-    name = f"{series[0].candidate}: {series[0].dimension}"
-    strip = STEP * min(LEVELS, len(breaks(series)))
-    panel = Panel(name, _Drawing(series, scales, strip).marks(), HEIGHT + strip + BELOW)
-    broken = {point: f"broken by another {one_line(point.break_reason or '')}, " for point in breaks(series)}
-    words = "; ".join(broken.get(point, "") + _words(point) for point in series)
-    return charts.stacked("", [panel], LEFT, WIDTH + LEFT, f"{TITLE}. {one_line(name)}: {words}.")
+    return [_Drawing(each, points, level).chart() for each in series]
 
 
 def _words(point: Point) -> str:
@@ -131,26 +105,29 @@ def _words(point: Point) -> str:
 class _Drawing:
     """One series in a panel: labels of its breaks in a strip at the top, below them the scores over time."""
 
-    def __init__(self, series: Sequence[Point], scales: Scales, strip: int) -> None:
-        self._series, self._scales, self._strip = series, scales, strip
-        self._ticks = charts.round_ticks(*scales.scores)
+    def __init__(self, series: Sequence[Point], points: Sequence[Point], level: Level | None) -> None:
+        """Begin a drawing of a series, with scales on which all of these points have room."""
+        self._series, self._level = series, level
+        drawn = [(point.score, point.ci_low, point.ci_high, point.baseline_score) for point in points]
+        scores = [*(end for each in drawn for end in each if end is not None), *([level.score] if level else [])]
+        self._ticks = charts.round_ticks(min(scores), max(scores))
+        self._first, self._last = min(point.started_at for point in points), max(point.started_at for point in points)
+        self._strip = STEP * min(LEVELS, len(breaks(series)))
 
-    def marks(self) -> Markup:
+    def chart(self) -> Markup:
         """Return the axes and the marked level, then line and intervals of each part, and the breaks between them."""
-        level = self._scales.level
-        parts = self._parts()
-        return charts.joined(
-            [
-                *self._axes(),
-                *(self._level(level) if level else ()),
-                *(mark for part in parts for mark in self._part(part)),
-                *self._breaks(),
-            ]
-        )
+        series = self._series
+        parts = [mark for part in self._parts() for mark in self._part(part)]
+        marks = charts.joined([*self._axes(), *self._level_line(), *parts, *self._breaks()])
+        name = f"{series[0].candidate}: {series[0].dimension}"
+        broken = {point: f"broken by another {one_line(point.break_reason or '')}, " for point in breaks(series)}
+        words = "; ".join(broken.get(point, "") + _words(point) for point in series)
+        panel = Panel(name, marks, self._strip + HEIGHT + BELOW)
+        return charts.stacked("", [panel], LEFT, WIDTH + LEFT).on_page(f"{TITLE}. {one_line(name)}: {words}.")
 
     def _x(self, moment: datetime) -> float:
-        first, last = self._scales.times
-        return 10 + (WIDTH - 20) * ((moment - first) / (last - first) if last > first else 0.5)
+        reach = self._last - self._first
+        return 10 + (WIDTH - 20) * ((moment - self._first) / reach if reach else 0.5)
 
     def _y(self, score: float) -> float:
         low, high = self._ticks[0], self._ticks[-1]
@@ -165,15 +142,16 @@ class _Drawing:
         for tick in self._ticks:
             yield charts.rule(0, self._y(tick), WIDTH, self._y(tick), opacity=0.35)
             yield charts.text(-6, self._y(tick) + 4, f"{tick:g}", anchor="end")
-        first, last = self._scales.times
-        form = "%Y-%m-%d" if last - first > timedelta(days=DATES) else "%m-%d %H:%M"
-        for moment in (first + (last - first) * share / (DATES - 1) for share in range(DATES)):
+        reach = self._last - self._first
+        form = "%Y-%m-%d" if reach > timedelta(days=DATES) else "%m-%d %H:%M"
+        for moment in (self._first + reach * share / (DATES - 1) for share in range(DATES)):
             yield charts.text(self._x(moment), self._strip + HEIGHT + 17, f"{moment:{form}}", anchor="middle", size=12)
 
-    def _level(self, level: Level) -> Iterator[Markup]:
-        y = self._y(level.score)
-        yield charts.rule(0, y, WIDTH, y, width=1.5)
-        yield charts.text(WIDTH, y - 3, f"{level.name} {level.score:g}", anchor="end", size=12)
+    def _level_line(self) -> Iterator[Markup]:
+        if self._level:
+            y = self._y(self._level.score)
+            yield charts.rule(0, y, WIDTH, y, width=1.5)
+            yield charts.text(WIDTH, y - 3, f"{self._level.name} {self._level.score:g}", anchor="end", size=12)
 
     def _parts(self) -> list[list[Point]]:
         """Return the points that a line joins, in order: a break begins a new line."""

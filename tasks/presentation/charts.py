@@ -30,17 +30,20 @@ MARGIN = 12
 
 
 class Chart(NamedTuple):
-    """A drawing, and its content in words for readers who cannot see it."""
+    """A drawing."""
 
-    words: str
     width: float
     height: float
     marks: Markup
 
-    def on_page(self) -> Markup:
-        """Return the chart as one SVG element for an HTML page, in the color and the font of the text around it."""
+    def on_page(self, words: str) -> Markup:
+        """Return the chart as one SVG element for an HTML page, in the color and the font of the text around it.
+
+        Args:
+            words: its content for readers who cannot see it.
+        """
         shape = Markup('<svg class="chart" role="img" aria-label="{}" viewBox="0 0 {:.0f} {:.0f}">{}</svg>')
-        return shape.format(self.words, self.width, self.height, self.marks)
+        return shape.format(words, self.width, self.height, self.marks)
 
     def as_file(self) -> bytes:
         """Return the chart as an SVG file, black on white."""
@@ -77,13 +80,12 @@ def rows(candidate: str, bars: Sequence[tuple[str, Markup]], ticks: Sequence[tup
     return Panel(candidate, joined([*lines, *names, *drawn]), height + (20 if ticks else 0))
 
 
-def stacked(title: str, panels: Sequence[Panel], left: float, right: float, words: str) -> Chart:
+def stacked(title: str, panels: Sequence[Panel], left: float, right: float) -> Chart:
     """Return a chart of panels, one below the other.
 
     Args:
         left: pixels at the left of each panel's zero.
         right: pixels at its right.
-        words: content of the chart.
     """
     marks = [text(0, 16, title, size=15, bold=True)] if title else []
     y: float = HEADER if title else 0
@@ -91,7 +93,7 @@ def stacked(title: str, panels: Sequence[Panel], left: float, right: float, word
         marks.append(text(left, y + 17, panel.name, longest=LONGEST_NAME, bold=True))
         marks.append(at(left, y + HEADER, panel.marks))
         y += HEADER + panel.height + 8
-    return Chart(words, left + right, y, joined(marks))
+    return Chart(left + right, y, joined(marks))
 
 
 def label_room(labels: Iterable[str]) -> float:
@@ -140,10 +142,7 @@ def score_chart(title: str, scores: Sequence[Scored], highest: float, whole: str
         rows(name, [each for each, row in zip(bars, scores, strict=True) if row.candidate == name], ticks)
         for name in best
     ]
-    named = [filter(None, (row.candidate, whole or row.dimension, row.group_name)) for row in scores]
-    shown = [score_with_interval(row) for row in scores]
-    words = " ".join(f"{', '.join(map(one_line, name))}: {score}." for name, score in zip(named, shown, strict=True))
-    return stacked(title, panels, label_room(labels), WIDTH + 8 + text_room(shown), f"{title}. {words}")
+    return stacked(title, panels, label_room(labels), WIDTH + 8 + text_room(map(score_with_interval, scores)))
 
 
 def _score_bar(row: Scored, highest: float) -> Markup:

@@ -33,7 +33,7 @@ class PresenceDisplay(Display[ScoreRow]):
 
     def chart(self, scores: Sequence[ScoreRow]) -> Chart:
         rows = [(row.candidate, bar(0, 3, row.score or 0, 20, "green")) for row in ranking(scores)]
-        return stacked("Scores", [panel("", rows)], label_room(name for name, _ in rows), 100, "")
+        return stacked("Scores", [panel("", rows)], label_room(name for name, _ in rows), 100)
 
 
 DISPLAY = PresenceDisplay()
