@@ -94,7 +94,7 @@ def series(store: Path) -> list[Any]:
 
 
 def states(store: Path) -> set[tuple[str, str]]:
-    return {(each.candidate, each.state) for each in alarms(store)}
+    return {*ask(store, "SELECT candidate, state FROM alarms")}
 
 
 def test_drop_is_reported_only_by_the_night_that_raises_it(dropped: Path) -> None:
@@ -146,14 +146,15 @@ def test_drop_ends_when_the_score_recovers_and_the_next_is_reported(dropped: Pat
     nights(dropped, *range(DROPPED + 1, DROPPED + 3))
     last = night(dropped, DROPPED + 3, USUAL)
     land(dropped)
-    assert [(each.state, each.nights) for each in alarms(dropped)] == [("back", 3)]
+    drops = "SELECT state, nights FROM alarms"
+    assert ask(dropped, drops) == [("back", 3)]
     trend = [(point.baseline_score, point.dropped) for point in page_trend(dropped, last.run_id, "overall")]
     assert trend == [(None, False)] * BASELINE + [(75.0, True)] * 3 + [(75.0, False)]
     assert new_alarms(dropped, night(dropped, DROPPED + 4, WORSE))
-    assert [each.state for each in alarms(dropped)] == ["open", "back"]
+    assert ask(dropped, drops) == [("open", 1), ("back", 3)]
     nights(dropped, *range(DROPPED + 5, DROPPED + 6 + BASELINE), key="q")  # by another judge
     land(dropped)
-    assert [each.state for each in alarms(dropped)] == ["ended", "back"]
+    assert ask(dropped, drops) == [("ended", 1), ("back", 3)] and alarms(dropped) == []
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def restart(flow: str, anchors: bool, candidate: str, store: str) -> int:
     if candidate and candidate not in known:
         raise InputError(f"--candidate {candidate!r} has no baseline in {flow}; those that have: {listed(known)}")
     whose = [candidate] if candidate else known
-    dropped = [each for each in alarms(folder) if each.is_open and each.flow == flow and each.candidate in whose]
+    dropped = [each for each in alarms(folder) if each.flow == flow and each.candidate in whose]
     ended = [*dropped, *([] if candidate else _moved(folder, flow))]
     moment = restart_baseline(folder, flow, candidate).restarted_at
     print(f"scheduled runs of {flow} after {moment:.16} UTC make a new baseline of {listed(whose)}")
@@ -88,7 +88,7 @@ def alarm_lines(store: Path) -> list[str]:
     """Return lines about open alarms and the baselines of scheduled runs, as far as the history can be read."""
     lines: list[str] = []
     with suppress(InputError), held_open(store):
-        for alarm in (each for each in alarms(store) if each.is_open):
+        for alarm in alarms(store):
             last = f"last measured {alarm.last_at:%Y-%m-%d}"
             lines.append(f"alarm      {alarm.flow} on {one_line(alarm.dataset)}: {alarm.short}; {last}")
         for moved in moved_judges(store):

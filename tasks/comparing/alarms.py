@@ -14,12 +14,6 @@ from tasks.statistics.cusum import BASELINE
 from tasks.text import listed, number_of, number_words, one_line
 
 LONGEST_NAME = 80
-_FIELDS = (
-    *("flow", "candidate", "moved", "moved_since", "moved_nights", "judge_shift", "judge_low", "judge_high"),
-    *("candidate_shift", "candidate_low", "candidate_high", "judge_since"),
-)
-_OF_RUN = f"""
-    SELECT {", ".join(_FIELDS)} FROM anchor_nights WHERE run_id = $1 AND moved IS NOT NULL ORDER BY candidate"""
 
 
 class Attribution(NamedTuple):
@@ -29,9 +23,9 @@ class Attribution(NamedTuple):
     candidate: str
     moved: str
     """judge moved, candidate moved, both or cannot tell."""
-    since: datetime
+    moved_since: datetime
     """First night considered, UTC."""
-    nights: int
+    moved_nights: int
     judge_shift: float | None
     """Mean change of the anchors; None: too few nights with anchors came before."""
     judge_low: float | None
@@ -49,7 +43,7 @@ class Attribution(NamedTuple):
         if self.judge_shift is None:
             return "Judge or candidate, the anchors cannot tell: fewer than 14 nights with them lie before"
         decimals = protocol_of(self.flow).decimals
-        since = f"on {number_of(self.nights, 'night')} since {self.since:%Y-%m-%d}"
+        since = f"on {number_of(self.moved_nights, 'night')} since {self.moved_since:%Y-%m-%d}"
         judge = change_words(self.judge_shift, self.judge_low, self.judge_high, decimals)
         candidate = change_words(self.candidate_shift, self.candidate_low, self.candidate_high, decimals)
         return f"{_SAID[self.moved]}: the anchors changed by {judge} {since}, the candidate beside them by {candidate}"
@@ -65,7 +59,8 @@ _SAID = {
 
 def attributions(store: Path, run_id: str) -> list[Attribution]:
     """Return the causes of open alarms after an evaluation that is in the history; none where it has no anchors."""
-    return [Attribution(*row) for row in query(store, _OF_RUN, values=(run_id,)).rows]
+    sql = f"SELECT {', '.join(Attribution._fields)} FROM anchor_nights WHERE run_id = $1 AND moved IS NOT NULL"
+    return [Attribution(*row) for row in query(store, f"{sql} ORDER BY candidate", values=(run_id,)).rows]
 
 
 JUDGE_MOVED = "jury.judge_moved"
@@ -167,7 +162,7 @@ class Alarm(NamedTuple):
     candidate: str
     judge: str
     state: str
-    """open, back, restarted or ended."""
+    """open: the score is not back, and neither a person nor a later series made a new baseline."""
     since_at: datetime
     """First night of the drop, UTC."""
     raised_at: datetime
@@ -207,11 +202,6 @@ class Alarm(NamedTuple):
     )
     anchors_key = ""
     """Empty, since the alarm is about the score."""
-
-    @property
-    def is_open(self) -> bool:
-        """True if the score is not back, and neither a person nor a later series made a new baseline."""
-        return self.state == "open"
 
     @property
     def short(self) -> str:
@@ -320,9 +310,9 @@ _OF_SERIES = f"""
 
 
 def alarms(store: Path) -> list[Alarm]:
-    """Return all alarms of a store, the open ones first."""
-    found = [Alarm(*row) for row in query(store, f"SELECT {', '.join(_COLUMNS)} FROM alarms").rows]
-    return [_with_versions(store, each) if each.is_open else each for each in found]
+    """Return the open alarms of a store."""
+    found = query(store, f"SELECT {', '.join(_COLUMNS)} FROM alarms WHERE state = 'open'").rows
+    return [_with_versions(store, Alarm(*row)) for row in found]
 
 
 def _with_versions(store: Path, alarm: Alarm) -> Alarm:

@@ -123,7 +123,7 @@ def gather_index(store: Path) -> Index:
         lines = _lines(store, found)
         open_alarms: list[Alarm | MovedJudge] = []
         if found[0]["any_scheduled"]:
-            open_alarms = [*(alarm for alarm in alarms(store) if alarm.is_open), *moved_judges(store)]
+            open_alarms = [*alarms(store), *moved_judges(store)]
         return Index(_cards(store, lines, open_alarms), lines, len(found), found[0]["total"], unfinished(store))
 
 
