@@ -9,13 +9,14 @@ import pytest
 from factories import DIMENSIONS, NOON, end, judgment, start, write_run
 
 from tasks.errors import InputError
-from tasks.extensions.budget import announce_limit, budget_of, costs_of, tariff_of
+from tasks.extensions.budget import announce_limit, budget_of, costs_of, release, tariff_of
 from tasks.ledger.remote import Remote
 from tasks.ledger.run_files import Ledger, read_start
 from tasks.protocols.checklist.parameters import ChecklistParameters
+from tasks.records import RunStart
 from tasks.records.judge import Judge
 from tasks.records.parameters import PairwiseParameters
-from tasks.spending.budget import VARIABLE, Budget, MonthLimit
+from tasks.spending.budget import VARIABLE, Budget
 from tasks.spending.prices import Amounts
 
 JUDGE = Judge(model="gpt-x", base_url="https://judge.example/v1", price_in=1.0, price_out=10.0, max_output_tokens=1000)
@@ -24,36 +25,21 @@ PLANNED = dict.fromkeys(DIMENSIONS, 10)
 NOW = start("20261121T120000-diagram-now", judge=JUDGE.model, endpoint=JUDGE.base_url)
 
 
-def budget_after(store: Path, use: Any = None, **given: Any) -> Budget:
-    """Return the budget of a run, after `use` has been awaited with it."""
+def begin_budget(store: Path, now: RunStart = NOW, **given: Any) -> Budget:
+    """Return the budget of a run that begins now."""
     parameters = PairwiseParameters(judge=JUDGE, **given)
-
-    async def run() -> Budget:
-        tariff = tariff_of(parameters.judge, parameters.budget)
-        async with budget_of(parameters, tariff, store, None, NOW, PLANNED) as budget:
-            assert budget
-            if use:
-                await use(budget)
-            return budget
-
-    return asyncio.run(run())
+    tariff = tariff_of(parameters.judge, parameters.budget)
+    assert tariff
+    return asyncio.run(budget_of(parameters, tariff, store, None, now, PLANNED))
 
 
 def test_expected_prices_begin_with_those_of_earlier_runs(tmp_path: Path) -> None:
     rows = [judgment(f"s{n}", one, tokens_in=1000, tokens_out=100 + n) for one in DIMENSIONS[:3] for n in range(100)]
     write_run(tmp_path, start(parameters=PairwiseParameters(judge=JUDGE).model_dump(mode="json")), rows, end())
     now = NOW.model_copy(update={"parameters": PairwiseParameters(judge=JUDGE).model_dump(mode="json")})
-    parameters = PairwiseParameters(judge=JUDGE, budget=1)
-
-    async def run() -> tuple[float, float]:
-        tariff = tariff_of(parameters.judge, parameters.budget)
-        async with budget_of(parameters, tariff, tmp_path, None, now, PLANNED) as budget:
-            assert budget
-            return budget.expected("readability", 10_000), budget.expected(DIMENSIONS[3], 10_000)
-
-    known, unknown = asyncio.run(run())
-    assert known == pytest.approx((1000 + 10 * 195) / 1e6, rel=0.01)
-    assert unknown == pytest.approx((10_000 + 10 * 1000) / 1e6)
+    budget = begin_budget(tmp_path, now, budget=1)
+    assert budget.expected("readability", 10_000) == pytest.approx((1000 + 10 * 195) / 1e6, rel=0.01)
+    assert budget.expected(DIMENSIONS[3], 10_000) == pytest.approx((10_000 + 10 * 1000) / 1e6)
 
 
 @pytest.mark.parametrize(("instrument", "tokens"), [("single", 1000), ("soft", 16)])
@@ -80,18 +66,20 @@ class Run:
         """Make at most this many calls and end; or, with `waits`, submit them as a batch and wait."""
         parameters = PairwiseParameters(judge=JUDGE, **given)
         tariff = tariff_of(parameters.judge, parameters.budget)
-        async with budget_of(parameters, tariff, self.store, self.remote, self.start, PLANNED) as budget:
-            assert budget
-            announce_limit(budget, cast("Any", self), self.remote)
-            for call in range(most):
-                if not await budget.fits_now({call: self.price}):
-                    break
-                self.limit = cast("MonthLimit", budget.share).amount
-                await asyncio.sleep(0)  # lets other runs go on while the call is in flight
-                if not waits:
-                    self._settle(budget, call)
-            if waits:
-                await budget.wait()
+        assert tariff
+        budget = await budget_of(parameters, tariff, self.store, self.remote, self.start, PLANNED)
+        assert budget.share
+        announce_limit(budget.share, cast("Any", self), self.remote)
+        for call in range(most):
+            if not await budget.fits_now({call: self.price}):
+                break
+            self.limit = budget.share.amount
+            await asyncio.sleep(0)  # lets other runs go on while the call is in flight
+            if not waits:
+                self._settle(budget, call)
+        if waits:
+            await budget.wait()
+        await release(budget)
         if not waits:
             self.ledger.end(end(self.start.run_id))
         self.ledger.close()
@@ -165,6 +153,6 @@ def test_calls_of_unknown_price_cause_a_warning(tmp_path: Path, monkeypatch: pyt
     rows = [judgment(price=None, judged_at=now), judgment("s2", price=None, judged_at=NOON.replace("2026", "2025"))]
     write_run(tmp_path, start(), rows, end())
     monkeypatch.setenv(VARIABLE, "10")
-    assert "JURY_BUDGET_MONTH does not count 1 calls of " in budget_after(tmp_path).warnings[0]
+    assert "JURY_BUDGET_MONTH does not count 1 calls of " in begin_budget(tmp_path).warnings[0]
     monkeypatch.delenv(VARIABLE)
-    assert not budget_after(tmp_path, budget=1).warnings
+    assert not begin_budget(tmp_path, budget=1).warnings

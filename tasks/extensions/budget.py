@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Hashable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -65,16 +65,10 @@ def tariff_of(judge: Judge, budget: float | None) -> Tariff | None:
     return None if found is FREE else found
 
 
-@asynccontextmanager
 async def budget_of(
-    asked: Parameters,
-    tariff: Tariff | None,
-    store: Path,
-    remote: Remote | None,
-    start: RunStart,
-    planned: Mapping[str, int],
-) -> AsyncGenerator[Budget | None]:
-    """Yield the budget of a run (its own, the month's or both), or None; then release the unspent rest of the month's.
+    asked: Parameters, tariff: Tariff, store: Path, remote: Remote | None, start: RunStart, planned: Mapping[str, int]
+) -> Budget:
+    """Return the budget of a run: its own, the month's or both.
 
     Args:
         planned: prompt -> its calls about the samples of the dataset.
@@ -83,14 +77,10 @@ async def budget_of(
         InputError: the month's budget is no valid amount, or the store cannot be used.
         OSError: the spending of the month cannot be read.
     """
-    if tariff is None:
-        yield None
-        return
     costs = await asyncio.to_thread(costs_of, asked, store, start, tariff)
     own, amount = asked.budget, month_budget()
     if amount is None:
-        yield Budget(own, costs)
-        return
+        return Budget(own, costs)
     month = month_of_store(store, remote, amount, start.run_id)
     wanted = own or _estimate(asked, start, costs, planned)
     share = await in_daemon_thread(lambda: MonthLimit(month, start, wanted))
@@ -98,12 +88,14 @@ async def budget_of(
     if share.unknown:
         calls = f"{share.unknown:,} calls of {month.month} in this store"
         budget.warnings.append(f"{VARIABLE} does not count {calls}, for their price is not known")
-    try:
-        yield budget
-    finally:
-        if not budget.waits:
-            with suppress(OSError):  # the limit counts for two days at most
-                await in_daemon_thread(lambda: share.keep(budget.spent))
+    return budget
+
+
+async def release(budget: Budget) -> None:
+    """Release the unspent rest of the month's budget, unless a batch of the run waits."""
+    if (share := budget.share) and not budget.waits:
+        with suppress(OSError):  # the limit counts for two days at most
+            await in_daemon_thread(lambda: share.keep(budget.spent))
 
 
 def _estimate(asked: Parameters, start: RunStart, costs: CallCosts, planned: Mapping[str, int]) -> float | None:
@@ -139,16 +131,15 @@ def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) ->
     return CallCosts(tariff, most_tokens(asked.judge, bool(asked.needs_probabilities)), earlier)
 
 
-def announce_limit(budget: Budget | None, run: Run, remote: Remote | None) -> None:
-    """Make a run write the limit of its budget into its ledger, and send it, before its first call."""
+def announce_limit(share: MonthLimit, run: Run, remote: Remote | None) -> None:
+    """Make a run write its limit on the month's budget into its ledger, and send it, before its first call."""
 
     def write(amount: float) -> None:
         run.ledger.set_limit(amount)
         if remote and run.ledger.folder.exists():
             remote.send_start(run.start.run_id)
 
-    if budget and budget.share:
-        budget.share.write = write
+    share.write = write
 
 
 class BudgetLimit(Extension):
@@ -157,7 +148,6 @@ class BudgetLimit(Extension):
     _tariff: Tariff | None = None
     _planned: Mapping[str, int] = {}
     _limit: "RunLimit | None" = None
-    _held: AsyncExitStack | None = None
 
     async def prepare(self, dataset: Dataset) -> Dataset:
         """See `Extension.prepare`: put the samples in random order, because the run may end before the last of them."""
@@ -174,16 +164,16 @@ class BudgetLimit(Extension):
 
     async def begin(self, run: Run) -> None:
         """See `Extension.begin`."""
-        self._held = AsyncExitStack()
-        opening = self.opening
-        money = budget_of(opening.asked, self._tariff, opening.store, opening.remote, run.start, self._planned)
-        budget = await self._held.enter_async_context(money)
-        if budget:
-            announce_limit(budget, run, opening.remote)
-            own = opening.asked.budget or math.inf, "all of its budget"
-            month = budget.share.rest if budget.share else math.inf, "all that the month has left"
-            run.bill.most, run.bill.most_is = min(own, month)
-            self._limit = RunLimit(run, budget)
+        opening, tariff = self.opening, self._tariff
+        if not tariff:
+            return
+        budget = await budget_of(opening.asked, tariff, opening.store, opening.remote, run.start, self._planned)
+        if budget.share:
+            announce_limit(budget.share, run, opening.remote)
+        own = opening.asked.budget or math.inf, "all of its budget"
+        month = budget.share.rest if budget.share else math.inf, "all that the month has left"
+        run.bill.most, run.bill.most_is = min(own, month)
+        self._limit = RunLimit(run, budget)
 
     def limit(self) -> Limit | None:
         """See `Extension.limit`."""
@@ -195,8 +185,8 @@ class BudgetLimit(Extension):
 
     async def close(self) -> None:
         """See `Extension.close`: release the unspent rest of the month's budget."""
-        if self._held:
-            await self._held.aclose()
+        if self._limit:
+            await release(self._limit.budget)
 
 
 class RunLimit(Limit):
