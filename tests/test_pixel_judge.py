@@ -21,14 +21,15 @@ from tasks.demo.pixel_judge import Measures
 from tasks.demo.samples import random_diagram, random_scene
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.replies import Reply
+from tasks.endpoint.requests import Request
 from tasks.judging import questions
 from tasks.pictures.preparation import prepare
 from tasks.protocols import protocol_of
 from tasks.protocols.checklist.parameters import ChecklistParameters
-from tasks.records import VERDICTS, Check, Requirement
+from tasks.records import VERDICTS, Check, Requirement, Sample
 from tasks.records.judge import Judge
 from tasks.records.parameters import T2I
-from tasks.rubrics.rubric import holdings, load_rubric
+from tasks.rubrics.rubric import Prompt, holdings, load_rubric
 
 WHITE = random_diagram(Random(1)).draw()
 BLACK = ImageOps.invert(WHITE)
@@ -220,6 +221,15 @@ def test_unjudgeable_request_is_a_bad_request(content: Parts, response_format: d
     assert words in caught.value.body["message"]  # pyright: ignore
 
 
+async def ask_once(prompt: Prompt, sample: Sample, texts: dict[str, str], probe: Request | None = None) -> Reply:
+    """Return the reply to a question about an image, asked as by a run."""
+    picture = prepare(file(STAR_LEFT.draw(), "PNG"), POLICY)
+    async with Vlm(Judge()) as vlm:
+        if probe:
+            await vlm.probe(probe)
+        return await vlm.ask(questions.Layout().request(prompt, sample, texts, {"image": picture}, "single"))
+
+
 EVERY_RUBRIC = [
     (prompt_set, flow, tag)
     for prompt_set in ("default", "checked")
@@ -233,13 +243,7 @@ EVERY_RUBRIC = [
 def test_every_shipped_rubric_gets_a_valid_reply(prompt_set: str, flow: str, tag: str) -> None:
     prompt = load_rubric(flow, prompt_set).prompt(tag)
     texts = {"prompt": PROMPT, "objects": "ring\nstar", "relation": "the star is left"}
-    picture = prepare(file(STAR_LEFT.draw(), "PNG"), POLICY)
-
-    async def ask_once() -> Reply:
-        async with Vlm(Judge()) as vlm:
-            return await vlm.ask(questions.Layout().request(prompt, any_sample(), texts, {"image": picture}, "single"))
-
-    found = asyncio.run(ask_once())
+    found = asyncio.run(ask_once(prompt, any_sample(), texts))
     reading = protocol_of(prompt.flow).read_reply(found.text, prompt, any_sample())
     assert (found.status, reading.error, reading.recovery) == ("ok", "", "strict")
     assert (reading.seen is not None) == (prompt_set == "checked")
@@ -248,13 +252,7 @@ def test_every_shipped_rubric_gets_a_valid_reply(prompt_set: str, flow: str, tag
 def test_soft_check_gets_one_word_with_its_probabilities() -> None:
     check = Check("1", "Is there a star?", ("yes",))
     sample, prompt = replace(any_sample(), tag="soft", checks=(check,)), load_rubric("facts").prompt("soft")
-    protocol, picture = protocol_of("facts"), prepare(file(STAR_LEFT.draw(), "PNG"), POLICY)
-
-    async def ask_once() -> Reply:
-        async with Vlm(Judge()) as vlm:
-            await vlm.probe(questions.first_question("facts", ChecklistParameters(instrument="soft")))
-            texts = protocol.texts_of(sample)
-            return await vlm.ask(questions.Layout().request(prompt, sample, texts, {"image": picture}, "single"))
-
-    reading = protocol.read_reply(asyncio.run(ask_once()).of_one_word().text, prompt, sample)
+    protocol, probe = protocol_of("facts"), questions.first_question("facts", ChecklistParameters(instrument="soft"))
+    found = asyncio.run(ask_once(prompt, sample, protocol.texts_of(sample), probe))
+    reading = protocol.read_reply(found.of_one_word().text, prompt, sample)
     assert reading.scores[0].score == pytest.approx(98) and reading.scores[0].explanation == "yes 98.0%, no 2.0%"

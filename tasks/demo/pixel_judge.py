@@ -22,7 +22,7 @@ from tasks.demo.chat import ONE_WORD, PROBE, BadRequest, Question, completion, r
 from tasks.demo.samples import ARROWS, BOXES, DIAGRAM_QUESTIONS, diagram_answers, plural, read_prompt
 from tasks.pictures.decoding import BadPicture
 from tasks.pictures.preparation import as_shown
-from tasks.records import OVERALL_SCORE, SEEN, AspectScore, Requirement, Seen, SeenObject, Verdict
+from tasks.records import OVERALL_SCORE, SEEN, AspectScore, Requirement, Verdict
 from tasks.records.parameters import CHECKLIST, PAIRWISE, T2I
 
 ndimage: Any = untyped_ndimage
@@ -338,20 +338,6 @@ def score_image(aspects: Sequence[str], prompt: str, blobs: Blobs) -> tuple[Aspe
     )
 
 
-def look_at_image(names: Sequence[str], prompt: str, blobs: Blobs) -> Seen:
-    """Return which of these objects are seen, and whether the relation that the prompt asks for holds.
-
-    Objects that pixels cannot show are left out.
-    """
-    seen: list[SeenObject] = []
-    for name in names:
-        if (found := _find(name, blobs)) is not None:
-            color = Counter(blob.color for blob in found).most_common(1)[0][0] if found else ""
-            seen.append(SeenObject(name=name, present=bool(found), count=len(found), color=color))
-    share = _share(_check(read_prompt(prompt), blobs), "position")
-    return Seen(objects=tuple(seen), relation_holds=None if share is None else share == 1)
-
-
 def _check(asked: Sequence[Requirement], blobs: Blobs) -> list[tuple[str, bool]]:
     """Return each check of the prompt that pixels can decide, with its result."""
     found = [_find(one.name, blobs) for one in asked]
@@ -380,6 +366,10 @@ def _find(name: str, blobs: Blobs) -> Blobs | None:
     """
     known = name in SHAPES and all(blob.shape for blob in blobs)
     return [blob for blob in blobs if blob.shape == name] if known else None
+
+
+def _usual_color(blobs: Blobs) -> str:
+    return Counter(blob.color for blob in blobs).most_common(1)[0][0] if blobs else ""
 
 
 def _lies(one: Blob, where: str, other: Blob) -> bool:
@@ -468,11 +458,17 @@ def _score(question: Question) -> dict[str, Any]:
     scored = score_image(aspects, prompt, found)
     reply: dict[str, Any] = {one.aspect: {"explanation": one.explanation, "score": one.score} for one in scored}
     if SEEN in question.properties:
-        seen = look_at_image(question.text(OBJECTS).splitlines(), prompt, found).model_dump()
-        objects = [{"object": one.pop("name"), **one} for one in seen["objects"]]
-        asked = question.properties[SEEN].get("properties", {})
-        relation = {"relation_holds": seen["relation_holds"]} if "relation_holds" in asked else {}
-        reply[SEEN] = {"objects": objects} | relation
+        named = ((name, _find(name, found)) for name in question.text(OBJECTS).splitlines())
+        reply[SEEN] = {
+            "objects": [
+                {"object": name, "present": bool(its), "count": len(its), "color": _usual_color(its)}
+                for name, its in named
+                if its is not None
+            ]
+        }
+        if "relation_holds" in question.properties[SEEN].get("properties", {}):
+            share = _share(_check(read_prompt(prompt), found), "position")
+            reply[SEEN]["relation_holds"] = None if share is None else share == 1
     return reply
 
 
@@ -561,7 +557,7 @@ def answer_check(asked: re.Match[str], blobs: Blobs) -> str | None:
     if asked["counted"]:
         return str(len(found))
     if asked["colored"]:
-        color = Counter(blob.color for blob in found).most_common(1)[0][0] if found else ""
+        color = _usual_color(found)
         return next((letter for letter, words in _OPTION.findall(asked["allowed"]) if words.strip() == color), None)
     if asked["placed"]:
         target = _find(asked["target"], blobs)
