@@ -253,17 +253,12 @@ def _sentence(gate: Gate) -> str:
     value, low, high, bound = (write(each, decimals) for each in (found.value, found.low, found.high, found.bound))
     between = f"[{low}, {high}]" if found.low is not None else "(no interval)"
     whose = " against ".join(plain_markdown(name) for name in (gate.candidate, gate.against) if name)
-    return f"{whose}: {value} {between}, n = {found.n} {units}; {_rule(gate, bound)}."
-
-
-def _rule(gate: Gate, bound: str) -> str:
-    match gate.found and gate.found.decision:
-        case "passes":
-            return f"the lower bound is not below {bound}"
-        case "fails":
-            return f"the upper bound is below {bound}"
-        case _:
-            return f"the interval does not tell on which side of {bound} it is"
+    rules = {
+        "passes": f"the lower bound is not below {bound}",
+        "fails": f"the upper bound is below {bound}",
+        "cannot tell": f"the interval does not tell on which side of {bound} it is",
+    }
+    return f"{whose}: {value} {between}, n = {found.n} {units}; {rules[found.decision]}."
 
 
 def _marked(gate: Gate) -> Iterator[str]:

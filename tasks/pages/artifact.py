@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from tasks.judging.results import LowSample, red_words, status_lines
@@ -21,6 +20,7 @@ LONGEST = 1000
 """Longest alarm, in characters."""
 THUMBNAIL_BYTES = 80_000
 """Most bytes of each picture; only noise has more, and loses pixels."""
+EVERY_SAMPLE = "The page with every sample"
 
 
 def markdown(summary: Summary, warnings: Sequence[str] = (), alarms: Sequence[str] = ()) -> str:
@@ -48,11 +48,12 @@ def _heading(summary: Summary, alarms: Sequence[str]) -> list[str]:
     """Return the verdict, warnings against it, and the way to the page; the pictures follow on the first screen."""
     start, stopped = summary.start, summary.stopped.sentence if summary.stopped else ""
     warned = filter(None, [red_words(summary.controls), stopped, *alarms[:MOST_LINES]])
+    place = where(page_of(summary.store, start.run_id))
     return [
         f"# {start.flow}: {plain_markdown(' + '.join(start.candidates), NAME)}",
         f"**{plain_markdown(verdict_of(summary))}**",
         *(f"**{plain_markdown(words, LONGEST)}**" for words in warned),
-        _page(page_of(summary.store, start.run_id)),
+        f"[{EVERY_SAMPLE}]({place})" if is_address(place) else plain_markdown(f"{EVERY_SAMPLE}: {place}"),
     ]
 
 
@@ -71,16 +72,6 @@ def _facts(summary: Summary) -> list[str]:
         bullets(filter(None, [*bounded(scored[:MOST_LINES], len(scored)), reused, *beside])),
         NOT_COVERED,
     ]
-
-
-def _page(page: Path) -> str:
-    """Return a link to the page with every sample, or its path on the disk."""
-    place = where(page)
-    return (
-        f"[The page with every sample]({place})"
-        if is_address(place)
-        else plain_markdown(f"The page with every sample: {place}")
-    )
 
 
 def _scores(shown: Summary, facts: Sequence[str]) -> Sequence[str]:
