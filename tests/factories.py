@@ -13,6 +13,7 @@ from tasks.judging.counts import CallCounts
 from tasks.ledger.run_files import Ledger
 from tasks.ledger.side_records import OtherCall
 from tasks.pages.queries import question
+from tasks.pages.run_summary import Summary, summarize
 from tasks.records import (
     AspectScore,
     DimensionOutcome,
@@ -155,6 +156,12 @@ def write_run(store: Path, run: RunStart, rows: list[Judgment | Outcome], ended:
         ledger.end(ended.model_copy(update={"run_id": run.run_id}))
     ledger.close()
     return ledger.folder
+
+
+def summary(store: Path, *rows: Judgment | Outcome, **changes: Any) -> Summary:
+    """Return the summary of a finished run with these rows; the other arguments are fields of its start."""
+    write_run(store, start(**changes), [*rows], end())
+    return summarize(store, RUN)
 
 
 def figures(*results: tuple[str, str | None], first: int = 0, **changes: Any) -> list[Outcome]:

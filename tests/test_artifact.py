@@ -13,7 +13,19 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from factories import DIMENSIONS, RUN, counted_run, end, image, judgment, outcome, rasterized, scored, start, write_run
+from factories import (
+    DIMENSIONS,
+    RUN,
+    counted_run,
+    image,
+    judgment,
+    outcome,
+    rasterized,
+    scored,
+    start,
+    summary,
+    write_run,
+)
 from PIL import Image
 from strangers import HOSTILE, tokens
 from written_history import keep_thumbnails
@@ -23,17 +35,11 @@ from tasks.errors import InputError
 from tasks.judging.counts import CallCounts
 from tasks.judging.results import Results, control_rates
 from tasks.pages.artifact import THUMBNAIL_BYTES, markdown
-from tasks.pages.run_summary import Summary, cost_lines, price_lines, sentence, summarize
+from tasks.pages.run_summary import cost_lines, price_lines, sentence, summarize
 from tasks.records import AspectScore, Judgment, Outcome
 from tasks.report import publish
 
 DATA_URI = re.compile(r"!\[([^]]*)\]\(data:image/(svg\+xml|jpeg);base64,([A-Za-z0-9+/=]+)\)")
-
-
-def summary(store: Path, *rows: Judgment | Outcome, **changes: Any) -> Summary:
-    """Return the summary of a finished run with these rows."""
-    write_run(store, start(**changes), list(rows), end())
-    return summarize(store, RUN)
 
 
 def pictures(text: str) -> list[tuple[str, str, bytes, Image.Image]]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import factories
 import pytest
-from factories import RUN, end, judgment, outcome, start, write_run
+from factories import RUN, end, judgment, outcome, start, summary, write_run
 from simulate_controls import BOTH, ONE, erring, first_place, many_runs, stubborn
 from written_history import ask, keep
 
@@ -19,7 +19,7 @@ from tasks.judging.results import (
     status_lines,
 )
 from tasks.pages.artifact import markdown
-from tasks.pages.run_summary import Summary, sentence, summarize
+from tasks.pages.run_summary import sentence
 from tasks.records import (
     BLANK,
     FALSE_PREFERENCE,
@@ -245,18 +245,13 @@ def test_judge_status_is_the_worst_of_its_rates() -> None:
     assert found == ["✗ RED", "! AMBER", "✓ GREEN", "no controls"]
 
 
-def summary_of(store: Path, *rows: Judgment | Outcome) -> Summary:
-    write_run(store, start(), [*rows], end())
-    return summarize(store, RUN)
-
-
 def test_controls_are_reported_and_change_no_score(tmp_path: Path) -> None:
     real = [judgment("s1"), outcome("s1", "HHHH", "Human")]
     controls = [
         *(judgment("s1", control=kind, verdict=None, status="refused") for kind in (SAME, BLANK)),
         *(outcome("s1", "MMMM", "Model", control=kind) for kind in (SAME, REENCODED, OTHER, BLANK, INSTRUCTION)),
     ]
-    found, alone = summary_of(tmp_path / "a", *controls, *real), summary_of(tmp_path / "b", *real)
+    found, alone = summary(tmp_path / "a", *controls, *real), summary(tmp_path / "b", *real)
     assert (found.scores, found.outcomes.statuses) == (alone.scores, alone.outcomes.statuses)
     assert (found.judgments.statuses(), found.all_ok) == ({"ok": 1}, True)
     assert (found.judgments.calls, found.judgments.tokens_in) == (3, 3000)

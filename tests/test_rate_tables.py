@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import DIMENSIONS, RUN, end, image, judgment, outcome, scored, start, write_run
+from factories import DIMENSIONS, image, judgment, outcome, scored, summary
 
-from tasks.pages.run_summary import Summary, rate_grid, rate_notes, rate_words, summarize
+from tasks.pages.run_summary import rate_grid, rate_notes, rate_words
 from tasks.records import Judgment, Order, Outcome
 from tasks.statistics.rates import RateRow
 
@@ -31,32 +31,27 @@ def test_rate_is_shown_with_its_interval_or_n(row: RateRow, words: str) -> None:
     assert rate_words(row) == words
 
 
-def repeats(candidate: str = "alpha", samples: int = 30) -> list[Judgment | Outcome]:
+def repeats() -> list[Judgment | Outcome]:
     """Return samples of which every third differs by order, with two agreeing votes in each order."""
     rows: list[Judgment | Outcome] = []
-    for n in range(samples):
+    for n in range(30):
         flip = n % 3 == 0
         verdicts: dict[Order, str] = {"human_first": "Human" if flip else "Model", "model_first": "Model"}
         rows += [
-            judgment(f"s{n}", dimension, verdict, order=order, vote=vote, candidate=candidate)
+            judgment(f"s{n}", dimension, verdict, order=order, vote=vote)
             for dimension in DIMENSIONS
             for order, verdict in verdicts.items()
             for vote in (1, 2)
         ]
-        made = outcome(f"s{n}", "XXXX" if flip else "MMMM", "Tie" if flip else "Model", candidate=candidate)
+        made = outcome(f"s{n}", "XXXX" if flip else "MMMM", "Tie" if flip else "Model")
         flags = {"order_flip": flip, "reversal": flip, "votes": 4}
         dimensions = tuple(each.model_copy(update=flags) for each in made.dimensions)
         rows.append(made.model_copy(update={"dimensions": dimensions, "tier": "tier 1"}))
     return rows
 
 
-def summary(store: Path, rows: list[Judgment | Outcome], **changes: Any) -> Summary:
-    write_run(store, start(**changes), rows, end())
-    return summarize(store, RUN)
-
-
 def test_rates_have_a_table_by_dimension_with_explanations(tmp_path: Path) -> None:
-    found = summary(tmp_path, repeats(), parameters=REPEATED)
+    found = summary(tmp_path, *repeats(), parameters=REPEATED)
     grid, notes = rate_grid(found.rates), "\n".join(rate_notes(found.rates))
     assert grid.header[:6] == ["", "orders differ", "reversed", "first named", "votes agree", "pivotal"]
     assert [line[0] for line in grid.lines] == ["alpha", *DIMENSIONS, "overall"]
@@ -65,17 +60,16 @@ def test_rates_have_a_table_by_dimension_with_explanations(tmp_path: Path) -> No
 
 
 def test_single_vote_run_shows_pivotal_dimensions(tmp_path: Path) -> None:
-    rows = [outcome(f"s{n}", tier="tier 1", pivotal=("faithfulness",)) for n in range(3)]
-    found = summary(tmp_path, rows)
+    found = summary(tmp_path, *(outcome(f"s{n}", tier="tier 1", pivotal=("faithfulness",)) for n in range(3)))
     cells = {line[0]: line[1:] for line in rate_grid(found.rates).lines}
     assert cells["faithfulness"] == ["100% (n = 3)"] and cells["readability"] == ["0% (n = 3)"]
 
 
 def test_votes_on_images_are_shown_by_tag(tmp_path: Path) -> None:
-    rows: list[Judgment | Outcome] = [image("00000/0000")]
-    rows += [
+    votes = (
         judgment("00000/0000", "counting", None, order="single", vote=vote, scores=scored(overall_score=score))
         for vote, score in ((1, 6), (2, 8))
-    ]
-    found = summary(tmp_path, rows, flow="counting", parameters={"votes": 2, "threshold": 7})
+    )
+    parameters = {"votes": 2, "threshold": 7}
+    found = summary(tmp_path, image("00000/0000"), *votes, flow="counting", parameters=parameters)
     assert rate_grid(found.rates).lines[1] == ["counting", "2.0 (n = 1)"]

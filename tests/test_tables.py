@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from factories import RUN, end, judgment, outcome, score_rows, start, write_run
+from factories import judgment, outcome, score_rows, summary
 from rich.console import Console
 
-from tasks.pages.run_summary import defect_lines, failure_lines, summarize
+from tasks.pages.run_summary import defect_lines, failure_lines
 from tasks.presentation.tables import Grid, console, grid_table
 from tasks.protocols import display_of
 from tasks.protocols.figures.display import score_notes
@@ -77,9 +77,7 @@ def test_piped_table_has_no_color_codes_and_full_width(capsys: pytest.CaptureFix
 
 def defect_and_failure_lines(store: Path, rows: Sequence[Judgment | Outcome]) -> tuple[list[str], list[str]]:
     """Return the lines on defects and on failures of a run with these rows."""
-    candidates = tuple({row.candidate for row in rows})
-    write_run(store, start(candidates=candidates), list(rows), end())
-    found = summarize(store, RUN)
+    found = summary(store, *rows, candidates=tuple({row.candidate for row in rows}))
     return defect_lines(found), failure_lines(found)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import LOST, RUN, TAGS, TIED, WON, end, figures, finished, image, start, write_run
+from factories import LOST, RUN, TAGS, TIED, WON, figures, finished, image, summary
 from rich.console import Console
 
 from tasks.comparing.comparison import compare, series_of
@@ -16,7 +16,7 @@ from tasks.history.queries import as_json_rows, query
 from tasks.pages.artifact import markdown
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import page
-from tasks.pages.run_summary import Summary, summarize
+from tasks.pages.run_summary import Summary
 from tasks.presentation.tables import grid_table
 from tasks.records import Outcome
 from tasks.statistics.intervals import difference
@@ -24,10 +24,9 @@ from tasks.statistics.series import Compared, Part, paired
 
 
 def write_and_summarize(store: Path, rows: list[Outcome], **changes: object) -> Summary:
-    names = tuple(dict.fromkeys(row.candidate for row in rows))
-    write_run(store, start(candidates=names, **changes), [*rows], end())
+    found = summary(store, *rows, candidates=tuple(dict.fromkeys(row.candidate for row in rows)), **changes)
     land(store)
-    return summarize(store, RUN)
+    return found
 
 
 @pytest.fixture(scope="module")
