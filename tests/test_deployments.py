@@ -118,6 +118,8 @@ WRONG = [
     ({"schedules": due(interval=-5)}, "schedules.0.interval: Input should be greater than 0"),
     ({"schedules": due(interval=float("inf"))}, "schedules.0.interval: Input should be less than or equal to"),
     ({"schedules": 2 * due(cron="0 2 * * *")}, "schedules: the slug 'nightly' is there twice"),
+    ({"schedules": [{"slug": f"{n}-{'o' * 100}", "cron": "0 2 * * *"} for n in range(13)]},
+     "schedules: more than can be remembered; move some into another entry"),
     ({"name": "a/b"}, "name 'a/b' contains /; allowed is a name without /%&<>"),
     ({"parameters": {"dataset": "samples"}}, "parameters.dataset: there is no such field"),
     ({"parameters": {"parameters": {"limit": -1}}}, "parameters.parameters.limit: Input should be greater"),

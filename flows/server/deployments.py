@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from importlib import import_module
-from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 from uuid import UUID
@@ -27,6 +26,7 @@ from prefect.events.schemas.automations import EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.schedules import Schedule
+from prefect.types import MAX_VARIABLE_VALUE_LENGTH
 from prefect.types.entrypoint import EntrypointType
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
@@ -55,6 +55,7 @@ Fields = Mapping[str, Any]
 _NOT_IN_NAMES = "/%&<>"
 """Characters that Prefect refuses in the name of a deployment."""
 _TRIGGERS: TypeAdapter[list[DeploymentTriggerTypes]] = TypeAdapter(list[DeploymentTriggerTypes])
+_DIGESTS = TypeAdapter(dict[str, str])
 
 
 class Form(BaseModel, extra="forbid"):
@@ -146,12 +147,22 @@ class Deployed(BaseModel, extra="forbid"):
             except ValidationError as error:
                 told = (f"{place}parameters.parameters.{words}" for words in _words(error, self.form))
                 raise InputError("; ".join(told)) from None
+        if len(json.dumps(self.digests)) > MAX_VARIABLE_VALUE_LENGTH:
+            raise InputError("schedules: more than can be remembered; move some into another entry")
         return self
 
     @property
     def own(self) -> dict[str, Any]:
         """Fields of the form that the list gives."""
         return self.parameters.parameters
+
+    @property
+    def digests(self) -> dict[str, Any]:
+        """Digests of all fields, those of the schedules among them, as one Prefect variable holds them."""
+        listed = {**_fields(self, self, self.own), TRIGGERS: self.triggers}
+        for each in self.schedules:
+            listed |= _of_schedule(each.created)
+        return {**digests(listed)}
 
     def make_absolute(self, folder: Path) -> list[str]:
         """Make paths absolute that lead from the list's folder, because runs happen elsewhere; return these paths."""
@@ -324,7 +335,7 @@ async def register(deployed: Deployed, reset: bool) -> Registered:
 async def _missing_key(deployed: Deployed, served: DeploymentResponse) -> list[str]:
     """Return a message if the judge's key is neither in the environment, which runs inherit, nor on the server."""
     try:
-        asked = deployed.form.model_validate(read_json(served.parameters.get("parameters", {})))
+        asked = deployed.form.model_validate(_form_of(served))
         if not isinstance(asked, Collect):
             await find_key(addressed(asked).judge, secret_block)
     except JudgeStopped as error:
@@ -401,19 +412,10 @@ def digests(fields: Fields) -> dict[str, str]:
     return {name: digest(value) for name, value in fields.items()}
 
 
-MOST_DIGESTS = 30
-"""Maximum digests in a variable, whose value has at most 5,000 characters."""
-
-
-def variable_name(title: str, part: int = 0) -> str:
-    """Return the name of a deployment's variable of digests: `jury_list_plot_nightly_` and a digest of the title.
-
-    Args:
-        part: number of the variable; a deployment with many schedules has several.
-    """
+def variable_name(title: str) -> str:
+    """Return the name of a deployment's variable of digests: `jury_list_plot_nightly_` and a digest of the title."""
     words = re.sub(r"[^a-z0-9]+", "_", title.lower())
-    name = f"jury_list_{words[:200]}_{hashlib.sha256(title.encode()).hexdigest()[:6]}"
-    return f"{name}_{part}" if part else name
+    return f"jury_list_{words[:200]}_{hashlib.sha256(title.encode()).hexdigest()[:6]}"
 
 
 async def _create(deployed: Deployed) -> None:
@@ -435,7 +437,8 @@ async def _update(
 ) -> list[str]:
     """Update the changed fields of a deployment; return messages for the user."""
     defaults = _leaves(deployed.form().model_dump(mode="json"), deployed.form)
-    merged = merge(last, _of_list(deployed), _of_server(deployed, known), defaults, reset)
+    listed, found = _fields(deployed, deployed, deployed.own), _fields(deployed, known, _form_of(known))
+    merged = merge(last, listed, found, defaults, reset)
     change = DeploymentUpdate(
         description=deployed.description,
         tags=deployed.tags,
@@ -490,20 +493,14 @@ async def _put_triggers(client: PrefectClient, deployed: Deployed, deployment: U
         await client.create_automation(trigger.as_automation())
 
 
-def _of_list(deployed: Deployed) -> dict[str, Any]:
-    """Return the fields of a deployment of the list as they are registered, without its schedules."""
-    return _fields(deployed, deployed.description, deployed.tags, deployed.paused, deployed.own)
+def _fields(deployed: Deployed, side: Deployed | DeploymentResponse, form: Fields) -> dict[str, Any]:
+    """Return the fields of a deployment as the list or the server has them, without its schedules."""
+    own = {} if deployed.paused is None else {"paused": side.paused}
+    return {"description": side.description or "", "tags": sorted(side.tags), **own, **_leaves(form, deployed.form)}
 
 
-def _of_server(deployed: Deployed, known: DeploymentResponse) -> dict[str, Any]:
-    """Return the same fields as the server has them."""
-    form = read_json(known.parameters.get("parameters", {}))
-    return _fields(deployed, known.description or "", known.tags, known.paused, form)
-
-
-def _fields(deployed: Deployed, description: str, tags: list[str], paused: bool | None, form: Fields) -> dict[str, Any]:
-    own = {} if deployed.paused is None else {"paused": paused}
-    return {"description": description, "tags": sorted(tags), **own, **_leaves(form, deployed.form)}
+def _form_of(known: DeploymentResponse) -> dict[str, Any]:
+    return read_json(known.parameters.get("parameters", {}))
 
 
 def _place(slug: str | None) -> str:
@@ -529,33 +526,18 @@ def _leaves(raw: Fields, form: type[BaseModel], place: str = "") -> dict[str, An
 
 async def _last(client: PrefectClient, title: str) -> dict[str, str]:
     """Return the digests of the list at its last registration; empty if they are unknown."""
-    found: dict[str, str] = {}
-    for part in count():
-        variable = await client.read_variable_by_name(variable_name(title, part))
-        if not variable:
-            break
-        with suppress(ValidationError):  # a variable that a person made
-            found |= TypeAdapter(dict[str, str]).validate_python(variable.value)
-    return found
+    variable = await client.read_variable_by_name(variable_name(title))
+    with suppress(ValidationError):  # a variable that a person made
+        return _DIGESTS.validate_python(variable.value if variable else {})
+    return {}
 
 
 async def _remember(client: PrefectClient, deployed: Deployed) -> None:
-    listed = {**_of_list(deployed), TRIGGERS: deployed.triggers}
-    for each in deployed.schedules:
-        listed |= _of_schedule(each.created)
-    found = [*digests(listed).items()]
-    parts: list[dict[str, Any]] = [dict(found[at : at + MOST_DIGESTS]) for at in range(0, len(found), MOST_DIGESTS)]
-    for part in count():
-        name = variable_name(deployed.title, part)
-        is_there = await client.read_variable_by_name(name)
-        if part < len(parts) and is_there:
-            await client.update_variable(VariableUpdate(name=name, value=parts[part]))
-        elif part < len(parts):
-            await client.create_variable(VariableCreate(name=name, value=parts[part]))
-        elif is_there:
-            await client.delete_variable_by_name(name)
-        else:
-            break
+    name, value = variable_name(deployed.title), deployed.digests
+    if await client.read_variable_by_name(name):
+        await client.update_variable(VariableUpdate(name=name, value=value))
+    else:
+        await client.create_variable(VariableCreate(name=name, value=value))
 
 
 NOTICE = "jury: regression"
