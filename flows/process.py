@@ -4,31 +4,27 @@ Prefect, and the judge's client, are imported in functions: each takes a second,
 """
 
 import asyncio
-import os
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from collections.abc import Awaitable, Coroutine, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from flows.server.server import PrefectServer, answered, prepare_prefect, secret_block, temporary_server
+from flows.server.server import answered, prepare_prefect, temporary_server
 from flows.server.supervision import LEFT_BEHIND
 from tasks.datasets.paths import resolved
 from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError
 from tasks.extensions import extensions_of
-from tasks.ledger.remote import is_remote, local_cache
+from tasks.ledger.remote import local_cache
 from tasks.protocols.loading import load_ahead
 from tasks.records.parameters import Collect, Parameters, at_store
 from tasks.text import print_aside
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
-
-    from tasks.endpoint.client import Vlm
 
 END_SECONDS = 8.0
 """Longest wait for the rest of the work in a process to end by itself, once the work is done or was stopped."""
@@ -43,7 +39,6 @@ UNRECORDED = (
     "unfinished, and the run ended as it says here"
 )
 
-_CLIENT: ContextVar["Vlm | None"] = ContextVar("client made ahead", default=None)
 _ENDED: ContextVar["asyncio.Future[State] | None"] = ContextVar("what the run came to", default=None)
 
 T = TypeVar("T")
@@ -74,15 +69,14 @@ def judged(flow: str, parameters: Parameters) -> dict[str, Any]:
     """
     prepare_prefect(local_cache(parameters.store))
     with ended_by_sigterm():
-        asked = _checked(flow, parameters)
-    server = temporary_server()
-    return run_here(flow, parameters, while_it_begins(server, flow, asked) if server else None)
+        _check(flow, parameters)
+    return run_here(flow, parameters)
 
 
-def _checked(flow: str, parameters: Parameters) -> Parameters:
-    """Check the prompts and extensions of a run and load its dataset; return the settled parameters.
+def _check(flow: str, parameters: Parameters) -> None:
+    """Check the parameters, prompts and extensions of a run, and load its dataset.
 
-    Mistakes are thus reported before a server starts. Shards are checked by the processes that judge them.
+    Mistakes are thus reported while the server starts. Shards are checked by the processes that judge them.
     """
     asked = settled(parameters)
     if asked.to_be_split:
@@ -91,7 +85,7 @@ def _checked(flow: str, parameters: Parameters) -> Parameters:
                 "shards are runs of a deployment, and there is no Prefect server that has any: start `jury up`, or set "
                 "PREFECT_API_URL to the server of your workers"
             )
-        return asked
+        return
     from tasks.judging.lifecycle import opening_of  # the judge's client, which takes a second to import
 
     opening = opening_of(flow, asked, (), scheduled=False)
@@ -101,23 +95,17 @@ def _checked(flow: str, parameters: Parameters) -> Parameters:
         load_ahead(flow, opening.parameters)
     except OSError as error:
         raise InputError(str(error)) from error
-    return asked
 
 
-def run_here(
-    flow: str, parameters: Parameters | Collect, begins: AbstractAsyncContextManager[None] | None = None
-) -> dict[str, Any]:
+def run_here(flow: str, parameters: Parameters | Collect) -> dict[str, Any]:
     """Run a flow in this process, on the Prefect server that it has, and return the result of the completed run.
-
-    Args:
-        begins: context of the run, which prepares it while a temporary server starts.
 
     Raises:
         InputError: the run was stopped, with the reason and its id.
         Exception: the flow raised it, a fault of the program.
     """
     with answered(), ended_by_sigterm():
-        state, recorded = run_async(_run(flow, parameters, begins or nullcontext()))
+        state, recorded = run_async(_run(flow, parameters))
     if not recorded:
         print_aside(f"jury: {UNRECORDED}")
     result: object = state.result(raise_on_failure=False, _sync=True)  # pyright: ignore
@@ -130,78 +118,16 @@ def run_here(
     raise stopped
 
 
-async def _run(
-    flow: str, parameters: Parameters | Collect, begins: AbstractAsyncContextManager[None]
-) -> "tuple[State, bool]":
-    async with begins:
-        server = temporary_server()
-        if server:
-            await server.answering()
-        from prefect.settings import PREFECT_API_URL
+async def _run(flow: str, parameters: Parameters | Collect) -> "tuple[State, bool]":
+    server = temporary_server()
+    if server:
+        await asyncio.gather(server.answering(), asyncio.to_thread(import_module, f"flows.{flow}"))
+    from prefect.settings import PREFECT_API_URL
 
-        api = PREFECT_API_URL.value() or ""
-        if api and not server:
-            await first_answer(api)
-        return await run_to_end(getattr(import_module(f"flows.{flow}"), flow)(parameters, return_state=True), api)
-
-
-@asynccontextmanager
-async def while_it_begins(server: PrefectServer, flow: str, asked: Parameters) -> AsyncGenerator[None]:
-    """Wait for the server of a run, and meanwhile import the flow, make the judge's client and ask a first question.
-
-    The client is open inside the context, where the run takes it over.
-
-    Raises:
-        JudgeStopped: no call to the judge can succeed, and this is clear before the server answers.
-        InputError: the server did not start.
-    """
-    async with judge_client(flow, asked) as vlm:
-        importing = asyncio.to_thread(import_module, f"flows.{flow}")
-        await asyncio.gather(importing, _answering(server, first_question(vlm, flow, asked)))
-        handed = _CLIENT.set(vlm)
-        try:
-            yield
-        finally:
-            _CLIENT.reset(handed)
-
-
-async def _answering(server: PrefectServer, question: Coroutine[Any, Any, None]) -> None:
-    """Wait for the server, or for a judge that refuses; the run itself waits for a judge that is slow to answer."""
-    waiting, asking = asyncio.create_task(server.answering()), asyncio.create_task(question)
-    await asyncio.wait({waiting, asking}, return_when=asyncio.FIRST_COMPLETED)
-    if asking.done():
-        asking.result()
-    await waiting
-    asking.cancel()  # the question itself goes on
-
-
-@asynccontextmanager
-async def judge_client(flow: str, asked: Parameters) -> "AsyncGenerator[Vlm]":
-    """Yield the client of a run's judge: the one that was made ahead, which its maker closes, or a new one."""
-    from tasks.endpoint.client import Vlm
-    from tasks.spending.bill import first_questions_noted
-
-    made = _CLIENT.get()
-    async with (
-        nullcontext(made) if made and made.judge == asked.judge else Vlm(asked.judge, secret_block) as vlm,
-        first_questions_noted(vlm, local_cache(asked.store), flow),
-    ):
-        yield vlm
-
-
-async def first_question(vlm: "Vlm", flow: str, asked: Parameters) -> None:
-    """Ask the judge a first question, unless all replies may be in the ledger: then the run asks it if any is missing.
-
-    Raises:
-        JudgeStopped: no call to it can succeed. The client stores this error, and raises it again at later questions.
-    """
-    from tasks.judging import questions
-
-    earlier = is_remote(asked.store) or (Path(asked.store) / "ledger").exists()
-    # A run with a budget asks it when a call fits into that.
-    limited = asked.budget or os.environ.get("JURY_BUDGET_MONTH")
-    if not (asked.quote or limited or (asked.reuse_hours and earlier)):
-        await vlm.probe(questions.first_question(flow, asked))
+    api = PREFECT_API_URL.value() or ""
+    if api and not server:
+        await first_answer(api)
+    return await run_to_end(getattr(import_module(f"flows.{flow}"), flow)(parameters, return_state=True), api)
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:

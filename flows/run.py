@@ -17,13 +17,13 @@ from prefect.states import Completed
 
 from flows.chunks import Chunks
 from flows.flow_run import is_scheduled, keep_stopped, log_start, name_run, own_run, results_key
-from flows.process import judge_client
+from flows.server.server import secret_block
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
 from tasks.errors import InputError, first_of
 from tasks.extensions import extensions_of
 from tasks.judging.extension import Opening
-from tasks.judging.lifecycle import end_run, open_run, opening_of, start_record
+from tasks.judging.lifecycle import end_run, judge_client, open_run, opening_of, start_record
 from tasks.judging.run import Run
 from tasks.ledger.run_files import STOPPED_BY
 from tasks.pictures.thumbnails import Thumbnails
@@ -42,13 +42,11 @@ STOPPED = "Stopped at the budget"
 async def opened(flow: str, asked: Parameters, said: list[str]) -> AsyncGenerator["Session"]:
     """Yield a session with its judge's client, which is open inside the context.
 
-    A run with a temporary server has made the client while the server started: then it is taken over.
-
     Args:
         said: sentences about the parameters, for the reader of the run.
     """
-    async with judge_client(flow, asked) as vlm, AsyncExitStack() as stack:
-        opening = await asyncio.to_thread(opening_of, flow, asked, said, is_scheduled())
+    opening = await asyncio.to_thread(opening_of, flow, asked, said, is_scheduled())
+    async with judge_client(opening, secret_block) as vlm, AsyncExitStack() as stack:
         session = Session(opening, vlm, stack)
         for each in session.extensions:
             stack.push_async_callback(each.close)

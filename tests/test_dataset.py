@@ -20,7 +20,7 @@ from tasks.datasets.paths import NO_PICTURE
 from tasks.errors import InputError
 from tasks.judging.protocol_items import dataset_items
 from tasks.protocols import protocol_of
-from tasks.protocols.loading import load_dataset
+from tasks.protocols.loading import dataset_of, load_ahead, load_dataset
 from tasks.records import PictureSource, Place, Sample
 from tasks.records.parameters import PairwiseParameters, RubricParameters
 from tasks.rubrics.rubric import load_rubric
@@ -394,3 +394,18 @@ def test_picture_of_a_rewritten_record_is_lost_and_no_forfeit(tmp_path: Path):
         read_picture(sample.pictures["model"])
     decided = protocol_of("diagram").decide(sample, [], load_rubric("diagram"), given, {"model": str(lost.value)})
     assert decided.status == "incomplete"
+
+
+@pytest.mark.parametrize(("change", "samples"), [({}, [2, 1]), ({"limit": 1}, [1, 1]), ({"seed": 1}, [1, 1])], ids=str)
+def test_dataset_read_ahead_is_used_once_and_for_the_same_parameters(
+    change: dict[str, int], samples: list[int], tmp_path: Path
+):
+    data = write_benchmark(tmp_path / "data", [record(number) for number in range(2)])
+    results = write_json(data / "results.json", [result(number) for number in range(2)])
+    parameters = PairwiseParameters(dataset=str(data), results=str(results))
+    load_ahead("diagram", parameters)
+    write_json(tmp_path / "data" / "diagram" / "test.json", [record(0)])
+    write_json(results, [result(0)])
+    changed = {"judge": parameters.judge.model_copy(update=change)} if "seed" in change else change
+    wanted = parameters.model_copy(update=changed)
+    assert [len(dataset_of("diagram", wanted).samples) for _ in samples] == samples

@@ -1,6 +1,7 @@
 """Beginning and end of a run, in memory and in its ledger."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -17,6 +18,7 @@ from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import BudgetStop, RunEnd, RunStart, new_id
 from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import load_rubric
+from tasks.spending.bill import first_questions_noted
 from tasks.spending.prices import check_price_files
 
 
@@ -43,6 +45,13 @@ def opening_of(flow: str, asked: Parameters, said: Sequence[str], scheduled: boo
         said=[*said],
         reuse_hours=asked.reuse_hours,
     )
+
+
+@asynccontextmanager
+async def judge_client(opening: Opening, secret: Callable[[str], Awaitable[str]]) -> AsyncGenerator[Vlm]:
+    """Yield a client of a run's judge, and store its first questions at the end, however the run ends."""
+    async with Vlm(opening.asked.judge, secret) as vlm, first_questions_noted(vlm, opening.store, opening.flow):
+        yield vlm
 
 
 def start_record(opening: Opening, dataset: Dataset, prefect_run_id: str) -> RunStart:
