@@ -73,7 +73,7 @@ async def run_of(
     given = Given(parameters, rubric, limit if isinstance(limit, Limit) else None)
     async with Vlm(parameters.judge) as vlm:
         with closing(Ledger(Path(parameters.store), begun)) as ledger:
-            fixed = {"policy": POLICY, "vlm": vlm, "ledger": ledger, "extensions": (given,)}
+            fixed = {"vlm": vlm, "ledger": ledger, "extensions": (given,)}
             run = Run(begun, rubric, parameters, **fixed, **{**usual, **parts})
             if isinstance(limit, Budget):
                 given.given = RunLimit(run, limit)

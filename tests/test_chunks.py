@@ -22,7 +22,6 @@ from tasks.endpoint.client import Vlm
 from tasks.errors import JudgeStopped
 from tasks.judge import judge_dimension
 from tasks.judging.case import Case, Chunk
-from tasks.judging.protocol_items import picture_policy
 from tasks.judging.results import Results
 from tasks.judging.run import MOST_PICTURE_BYTES, InHand, Run
 from tasks.ledger.reuse import Replies
@@ -49,7 +48,7 @@ async def chunks(place: Path, replies: Replies, judge: Judge, **given: int) -> A
     begun, samples = start(), load_dataset("diagram", parameters).samples
     async with Vlm(judge) as vlm:
         with closing(Ledger(place / "store", begun)) as ledger:
-            parts = begun, load_rubric("diagram"), parameters, picture_policy(parameters), vlm, ledger, replies
+            parts = begun, load_rubric("diagram"), parameters, vlm, ledger, replies
             yield Chunks(Run(*parts, Results(begun, [])), samples)
 
 

@@ -142,9 +142,9 @@ def test_one_image_of_each_prompt_is_frozen_with_its_requirements(tmp_path: Path
     found = freeze(options, "position").samples
     samples = {each.sample_id.replace("/", "_"): each for each in load_dataset("position", options).samples}
     assert len({samples[each.sample_id].prompt_id for each in found}) == 4
-    rubric, policy = load_rubric("position", "checked"), picture_policy(options)
+    rubric = load_rubric("position", "checked")
     for anchor in found:
-        own, real = (load_case(each, rubric, options, policy, None) for each in (anchor, samples[anchor.sample_id]))
+        own, real = (load_case(each, rubric, options) for each in (anchor, samples[anchor.sample_id]))
         assert (own.texts, own.digests, anchor.required) == (real.texts, real.digests, real.sample.required)
         assert anchor.excluded == real.sample.excluded and not {c.key for c in own.calls} & {c.key for c in real.calls}
 

@@ -79,7 +79,6 @@ def _user_message(prompt: Prompt) -> list[str]:
     # The request of the judge's client takes a second to import.
     from tasks.demo.samples import drawn_samples
     from tasks.judging.case import PUBLISHED, load_case
-    from tasks.judging.protocol_items import picture_policy
     from tasks.protocols import parameters_of, protocol_of
     from tasks.protocols.loading import load_dataset
 
@@ -89,7 +88,7 @@ def _user_message(prompt: Prompt) -> list[str]:
         samples = load_dataset(prompt.flow, parameters).samples
         # No drawn sample has the tag that a user's own set brings: another one shows where its texts go.
         sample = next((each for each in samples if each.tag in ("", prompt.dimension)), samples[0])
-        case = load_case(sample, load_rubric(prompt.flow), parameters, picture_policy(parameters))
+        case = load_case(sample, load_rubric(prompt.flow), parameters)
         fitting = replace(sample, tag=prompt.dimension if sample.tag else "")
         rubric = Rubric(flow=prompt.flow, prompt_set=DEFAULT_SET, prompts=(prompt,))
         question, *_ = protocol_of(prompt.flow).questions(fitting, rubric)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tasks.datasets.entries import read_picture, read_texts
 from tasks.errors import InputError
+from tasks.judging.protocol_items import picture_policy
 from tasks.judging.questions import Layout, call_key
 from tasks.pictures.preparation import Picture, Policy, prepare
 from tasks.pictures.thumbnails import Thumbnails
@@ -140,13 +141,12 @@ def load_case(
     sample: Sample,
     rubric: Rubric,
     parameters: Parameters,
-    policy: Policy,
     thumbnails: Thumbnails | None = None,
     layout: Layout = PUBLISHED,
     shown: Shown | None = None,
 ) -> Case:
     """Read texts and pictures of a sample, make thumbnails, and plan its calls: none if a picture cannot be read."""
-    kept = None if sample.control else thumbnails  # controls have no thumbnails
+    policy, kept = picture_policy(parameters), None if sample.control else thumbnails  # controls have no thumbnails
     case = Case(sample, sample_texts(sample, rubric.flow), {})
     case.problems = {role: problem for role in sample.pictures if (problem := _take(case, role, policy, kept, shown))}
     if not case.problems:

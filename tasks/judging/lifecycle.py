@@ -8,7 +8,7 @@ from importlib.metadata import version
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
 from tasks.judging.extension import Extension, Opening
-from tasks.judging.protocol_items import answered_protocol, asked_protocol, dataset_items, picture_policy
+from tasks.judging.protocol_items import answered_protocol, asked_protocol, dataset_items
 from tasks.judging.results import Results, keep_results
 from tasks.judging.run import Run
 from tasks.ledger.evaluations import digest, protocol_key
@@ -95,11 +95,10 @@ def open_run(
     extensions: tuple[Extension, ...],
 ) -> Run:
     """Return the open run, with the earlier replies that it may reuse; close it at its end."""
-    parameters = opening.parameters
     replies = earlier_replies(opening.store, start, opening.reuse_hours)
     ledger = opening.ledger(opening.store, start)
-    equipment = opening.rubric, parameters, picture_policy(parameters), vlm, ledger, replies
-    return Run(start, *equipment, Results(start, [ledger.folder]), thumbnails, extensions)
+    parts = opening.rubric, opening.parameters, vlm, ledger, replies, Results(start, [ledger.folder])
+    return Run(start, *parts, thumbnails, extensions)
 
 
 def end_run(run: Run, warnings: Sequence[str], seconds: float, stopped: BudgetStop | None) -> RunEnd:

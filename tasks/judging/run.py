@@ -15,7 +15,6 @@ from tasks.judging.questions import Layout, first_question
 from tasks.judging.results import Results
 from tasks.ledger.reuse import Replies
 from tasks.ledger.run_files import Ledger
-from tasks.pictures.preparation import Policy
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import RunStart, Sample
 from tasks.records.parameters import Parameters
@@ -58,7 +57,6 @@ class Run:
     start: RunStart
     rubric: Rubric
     parameters: Parameters
-    policy: Policy
     vlm: Vlm
     ledger: Ledger
     replies: Replies
@@ -83,8 +81,7 @@ class Run:
 
     def read(self, sample: Sample, thumbnails: Thumbnails | None) -> Case:
         """Read texts and pictures of a sample, make thumbnails of these if there is a store, and plan its calls."""
-        how = self.rubric, self.parameters, self.policy, thumbnails, self.layout, self._shown
-        return load_case(sample, *how)
+        return load_case(sample, self.rubric, self.parameters, thumbnails, self.layout, self._shown)
 
     def _shown(self, sample: Sample, role: str, data: bytes) -> bytes:
         for each in self.extensions:
