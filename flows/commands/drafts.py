@@ -8,7 +8,7 @@ from typing import Any
 import click
 from pydantic import Field
 
-from flows.commands.console import Command, Option, command_line, warn
+from flows.commands.console import Command, command_line, warn
 from flows.commands.options import model_options, parse_options, store_option
 from flows.commands.run import run_flow
 from flows.process import judged
@@ -35,7 +35,11 @@ class Drafting(Probe):
     limit: int | None = Field(default=None, ge=1, description="Draft only so many figures; empty: all.")
 
 
-def _draft(flow: str, out: str, store: str, **given: Any) -> int:
+@click.command(cls=Command)
+@click.argument("flow", type=click.Choice(PAIRWISE))
+@click.option("--out", required=True, metavar="DIR", type=click.Path(), help="Folder of the draft.")
+@store_option
+def draft_checks(flow: str, out: str, store: str, **given: Any) -> int:
     """Draft checks, ask each twice about the Human figure, and keep those that it passes at first.
 
     Returns:
@@ -70,21 +74,12 @@ def _draft(flow: str, out: str, store: str, **given: Any) -> int:
     return code
 
 
+draft_checks.params[1:1] = model_options(Drafting)
+
+
 def _command(folder: Path, store: str) -> str:
     return command_line(f"run facts --dataset {quote(str(folder / CHECKS))}", store)
 
 
 def _parameters(dataset: Path, judge: Judge, store: str) -> ChecklistParameters:
     return ChecklistParameters(dataset=str(dataset), judge=judge, store=store)
-
-
-draft_checks = Command(
-    "draft-checks",
-    params=[
-        click.Argument(["flow"], type=click.Choice(PAIRWISE)),
-        *model_options(Drafting),
-        Option(["--out"], required=True, metavar="DIR", type=click.Path(), help="Folder of the draft."),
-    ],
-    callback=_draft,
-)
-store_option(draft_checks)

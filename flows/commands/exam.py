@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from flows.commands.console import Command, Option, left_to_sync, printable_json, warn
-from flows.commands.options import model_options, parse_options, store_option
+from flows.commands.console import Command, left_to_sync, printable_json, warn
+from flows.commands.options import json_option, model_options, parse_options, store_option
 from flows.server.server import find_prefect, secret_block
 from tasks.ledger.passports import PASSPORTS, Card
 from tasks.ledger.remote import Remote, local_cache, remote_of
@@ -25,7 +25,11 @@ from tasks.text import number_of, printable
 PASSED, NOT_PASSED = 0, 3
 
 
-def _exam(seed: int, as_json: bool, store: str, **given: Any) -> int:
+@click.command(cls=Command)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the drawn pictures.")
+@json_option("Print the card as JSON.")
+@store_option
+def exam(seed: int, as_json: bool, store: str, **given: Any) -> int:
     """Ask all questions, store and print the card; return 3 if a line was not passed."""
     judge = parse_options(given, Probe).judge
     check_examinable(judge)
@@ -55,6 +59,9 @@ def _exam(seed: int, as_json: bool, store: str, **given: Any) -> int:
     return NOT_PASSED if card.failed() else PASSED
 
 
+exam.params[:0] = model_options(Probe)
+
+
 async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) -> Card:
     from tasks.extensions.budget import budget_of_calls  # Prefect, which `--help` does not need
 
@@ -66,15 +73,3 @@ async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) ->
         length=questions, label="questions", show_pos=True, file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as bar:
         return await take_exam(folder, judge, seed, passport_id, secret_block, budget, lambda: bar.update(1))
-
-
-exam = Command(
-    "exam",
-    params=[
-        *model_options(Probe),
-        Option(["--seed"], type=click.IntRange(0), default=1, show_default=True, help="Seed of the drawn pictures."),
-        Option(["--json", "as_json"], is_flag=True, help="Print the card as JSON."),
-    ],
-    callback=_exam,
-)
-store_option(exam)

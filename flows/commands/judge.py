@@ -20,7 +20,9 @@ LONGEST = 500
 """Most characters shown of a reply."""
 
 
-def _ping(store: str, **given: Any) -> int:
+@click.command(cls=Command)
+@store_option
+def ping(store: str, **given: Any) -> int:
     """Ask the judge, and print its reply; return 3 if the reply cannot be used."""
     judge = parse_options(given, Probe).judge
     folder = local_cache(store)
@@ -34,8 +36,7 @@ def _ping(store: str, **given: Any) -> int:
     return code
 
 
-ping = Command("ping", params=model_options(Probe), callback=_ping)
-store_option(ping)
+ping.params[:0] = model_options(Probe)
 
 
 async def _ask(judge: Judge, store: Path) -> int:
