@@ -198,12 +198,6 @@ def _jury() -> click.Group:
     return jury
 
 
-def _keep_closest(error: click.UsageError) -> None:
-    """Keep one suggestion for a misspelt word: click finds up to three, the closest first, but lists them by name."""
-    if isinstance(error, NoSuchCommand | NoSuchOption) and error.possibilities:
-        del error.possibilities[1:]
-
-
 def _is_users(error: OSError) -> bool:
     """Return whether a user can mend an error: of the remote store, of a file, or of a full disk."""
     from tasks.ledger.bucket import RemoteUnavailable
@@ -219,7 +213,8 @@ def _exit_code(error: Exception) -> int:
         case NoArgsIsHelpError():
             error.show()
         case click.UsageError():
-            _keep_closest(error)
+            if isinstance(error, NoSuchCommand | NoSuchOption) and error.possibilities:
+                del error.possibilities[1:]  # click finds up to three, the closest first, but lists them by name
             path = error.ctx.command_path if error.ctx else "jury"
             warn(f"{error.format_message()}\nTry `{path} --help`.")
         case InputError():

@@ -19,8 +19,6 @@ from tasks.presentation.tables import console, grid_table
 from tasks.records.parameters import FLOWS
 from tasks.text import printable
 
-TWO = 2
-
 
 @click.command(cls=Command)
 @click.argument(
@@ -50,10 +48,10 @@ def compare_runs(
 ) -> int:
     """Print the comparison of two runs, of two candidates, or of a run with the one before it."""
     folder = local_cache(store)
-    if len(candidate) > TWO:
+    if len(candidate) > 2:
         raise InputError(f"--candidate is given {len(candidate)} times; allowed are one (for both runs) and two")
     names = (candidate[0], candidate[-1]) if candidate else ("", "")
-    by_name = len(runs) == TWO and not candidate
+    by_name = len(runs) == 2 and not candidate
     pairs = runs_of_candidates(folder, runs[0], runs[1], flow or "") if by_name else []
     names = (runs[0], runs[1]) if pairs else names
     meant = pairs or [_meant(folder, runs, names, flow or "")]
@@ -83,11 +81,11 @@ def _write_page(store: Path, found: Comparison) -> None:
 
 def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], flow: str) -> tuple[str, str]:
     """Return ids, or beginnings of ids, of the runs before and after."""
-    if len(runs) > TWO:
+    if len(runs) > 2:
         raise InputError(
             "name two candidates (jury compare A B), two runs (jury compare RUN_A RUN_B), or one run (jury compare RUN)"
         )
-    if len(runs) == TWO:
+    if len(runs) == 2:
         return runs[0], runs[1]
     candidate = names[1]
     after = find(store, runs[0]).run_id if runs else newest_measured(store, flow, candidate)

@@ -7,7 +7,7 @@ import click
 
 from flows.commands.console import Command, command_line, left_to_sync, say, warn
 from flows.commands.options import path_option, store_option
-from flows.commands.pages import renew_pages, share_labels
+from flows.commands.pages import renew_pages, report_labels
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.labels.labeling import LONGEST, SHARED, Asked, Made, about_no_sample, import_labels, make_pages
@@ -16,6 +16,7 @@ from tasks.ledger.labels import (
     REMOVED,
     UNIFORM,
     LabelSet,
+    exchange_labels,
     label_folders,
     label_sets,
     labels_words,
@@ -174,7 +175,7 @@ def _share(folder: Path, store: str) -> Sequence[str]:
     """Bring bucket, history and pages in step with the labels; return the evaluations whose corrected score changed."""
     try:
         if remote := remote_of(store):
-            share_labels(remote)
+            report_labels(remote, exchange_labels(remote))
     finally:  # the history needs no bucket
         corrected = land(folder).corrected
     renew_pages(store, corrected)

@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from flows.commands.console import ALL, Option
 from tasks.endpoint.catalog import RECOMMENDED_ENDPOINT, RECOMMENDED_MODEL, addressed, judge_named
 from tasks.errors import InputError
+from tasks.protocols import parameters_of
 from tasks.records.parameters import DEFAULT_STORE, OF_SHARDS, ROOTS, Parameters, Probe, roots
 from tasks.records.terms import MOST_NEEDED, TOPIC_ORDER, TOPICS
 
@@ -83,6 +84,11 @@ def model_options(model: type[BaseModel]) -> list[click.Parameter]:
     return [*options[:judge], judge_option(), *options[judge:], _help_all_option(len(options) + 1)]
 
 
+def flow_options(flow: str) -> list[click.Parameter]:
+    """Return an option for every parameter of a flow; see `model_options`."""
+    return model_options(parameters_of(flow))
+
+
 def _help_all_option(options: int) -> Option:
     """Return `--help-all`, which lists the rare options of a command, too."""
 
@@ -113,6 +119,11 @@ def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
         raise InputError("\n".join(_sentence(each, model) for each in error.errors())) from None
     except InputError as error:
         raise InputError(by_options(str(error), model)) from None
+
+
+def parse_flow_options(given: Mapping[str, Any], flow: str) -> Parameters:
+    """Build the parameters of a flow from the values of its options; see `parse_options`."""
+    return parse_options(given, parameters_of(flow))
 
 
 def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:

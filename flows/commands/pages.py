@@ -10,7 +10,7 @@ from flows.commands.options import no_pictures_option, path_option, store_option
 from tasks.errors import InputError
 from tasks.history.forgetting import exchange_beside
 from tasks.history.queries import choose, find, held_open
-from tasks.ledger.labels import Exchanged, exchange_labels
+from tasks.ledger.labels import Exchanged
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.pages.page_names import where
 from tasks.records.parameters import FLOWS
@@ -127,12 +127,8 @@ def push_pages(remote: Remote, pages: Iterable[Path] = ()) -> str:
     return f"{number_of(sent, 'page')} and the index of {listed} sent to {remote.bucket.url}/pages"
 
 
-def share_labels(remote: Remote) -> None:
-    """Exchange labels between a remote store and its local cache; print the numbers, and warn of clashing names."""
-    _report_labels(remote, exchange_labels(remote))
-
-
-def _report_labels(remote: Remote, done: Exchanged) -> None:
+def report_labels(remote: Remote, done: Exchanged) -> None:
+    """Print how many labels were exchanged with a remote store, and warn of clashing names."""
     if done.sent or done.fetched:
         print(f"labels: {len(done.sent)} sent, {len(done.fetched)} fetched")
     if done.clashing:
@@ -144,7 +140,7 @@ def exchange_all(remote: Remote) -> None:
     """Exchange runs, and all files beside them, between a remote store and its local cache; print the numbers."""
     sent, fetched = remote.send_all(), remote.fetch()
     print(f"{number_of(len(sent), 'run')} sent, {len(fetched):,} fetched")
-    _report_labels(remote, exchange_beside(remote))
+    report_labels(remote, exchange_beside(remote))
     if foreign := remote.bucket.skipped:
         first = one_line(min(foreign), LONGEST)
         warn(f"{remote.bucket.url}: {len(foreign):,} objects that no file here can be were left out, such as {first}")

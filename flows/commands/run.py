@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from flows.commands.console import Command, Group, Option, command_line, printable_json, warn
-from flows.commands.options import by_options, model_options, parse_options
+from flows.commands.options import by_options, flow_options, parse_flow_options
 from flows.process import judged
 from tasks.errors import InputError
 from tasks.judging.results import red_words, status_lines
@@ -20,7 +20,6 @@ from tasks.pages.queries import people_lines_of
 from tasks.pages.run_summary import Summary, defect_lines, failure_lines, layout_lines, price_lines, summarize
 from tasks.pictures.thumbnails import waiting
 from tasks.presentation import tables
-from tasks.protocols import parameters_of
 from tasks.records.judge import EMBEDDED
 from tasks.records.parameters import CHECKLIST, PAIRWISE, T2I, Parameters, at_store
 from tasks.spending.quote import Quote
@@ -130,7 +129,7 @@ def _run(flows: Sequence[str], as_json: bool, **given: Any) -> int:
         raise InputError(
             f"--dataset is missing: give {_datasets_of(flows[0])}. Drawn samples are --dataset samples, or `jury demo`"
         )
-    asked = at_store(parse_options(given, parameters_of(flows[0])))
+    asked = at_store(parse_flow_options(given, flows[0]))
     if len(flows) == 1:
         return run_flow(flows[0], asked, as_json)
     if getattr(asked, "export", ""):
@@ -170,7 +169,7 @@ class _FlowsCommand(Command):
                 ["--json", "as_json"], is_flag=True, help="Print scores and rates as JSON, an array for each flow."
             )
             as_json.heading, as_json.is_rare = "Output", True
-            self.params = [*model_options(parameters_of(self._flow)), as_json]
+            self.params = [*flow_options(self._flow), as_json]
         return super().get_params(ctx)
 
 

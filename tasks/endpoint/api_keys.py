@@ -59,8 +59,10 @@ async def find_headers(judge: Judge, secret: Secret = no_secret) -> dict[str, st
     """Return the headers of `judge.headers` with their values, which are looked up like the key."""
     if judge.base_url == EMBEDDED:
         return {}
-    named = {header: (name, f"value {name} of the header {header}") for header, name in judge.headers.items()}
-    return {header: await _found(judge, name, what, secret) for header, (name, what) in named.items()}
+    return {
+        header: await _found(judge, name, f"value {name} of the header {header}", secret)
+        for header, name in judge.headers.items()
+    }
 
 
 def is_loopback(host: str) -> bool:

@@ -531,7 +531,9 @@ class InputTokens:
 
     def warnings(self, base_url: str) -> list[str]:
         """Return at most one warning for the reader of the run, with advice."""
-        limits = [tokens for tokens, pile in self._piles.items() if self._looks_like_a_limit(pile)]
+        least = max(ALIKE, SHARE * self._replies)
+        often = ((tokens, pile) for tokens, pile in self._piles.items() if pile.replies >= least)
+        limits = [tokens for tokens, pile in often if pile.longest >= LONGER * pile.shortest]
         known = known_at(base_url)
         mend = known.on_cut_input if known else ""
         return [
@@ -539,7 +541,3 @@ class InputTokens:
             f"{tokens:,} input tokens. {mend or MEND}"
             for tokens in limits[:1]
         ]
-
-    def _looks_like_a_limit(self, pile: _Pile) -> bool:
-        often = pile.replies >= max(ALIKE, SHARE * self._replies)
-        return often and pile.longest >= LONGER * pile.shortest

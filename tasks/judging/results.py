@@ -52,9 +52,6 @@ UNPROVEN = 0.5
 judge that fails every other time would pass."""
 
 
-MEASURES = tuple(dict.fromkeys(CONTROL_MEASURES.values()))
-
-
 class ControlRow(HistoryRecord):
     """One control sample and its result: a row of the history's table `controls`."""
 
@@ -120,7 +117,7 @@ class ControlRate(Record):
 def control_rates(rows: Sequence[ControlRow]) -> list[ControlRate]:
     """Return the three rates of a run; none if it had no controls."""
     found: list[ControlRate] = []
-    for measure in MEASURES if rows else ():
+    for measure in dict.fromkeys(CONTROL_MEASURES.values()) if rows else ():
         its = [row for row in rows if row.measure == measure]
         answered, told = sum(row.answered for row in its), [row.failed for row in its if row.failed is not None]
         unusable = sum(row.questions for row in its) - answered
