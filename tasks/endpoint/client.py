@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping
 from contextlib import aclosing, contextmanager
 from http import HTTPStatus
 from itertools import count
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -181,13 +181,6 @@ _KEPT_AS: dict[str, Literal["refused", "rejected"]] = {"moderated": "refused", "
 """Kind of refusal -> status of the reply, if only this call is refused."""
 
 
-class Aside(NamedTuple):
-    """A question about no sample, and its reply."""
-
-    request: Request
-    reply: Reply
-
-
 class Vlm:
     """Client of one judge, made for one run and closed with it."""
 
@@ -216,7 +209,8 @@ class Vlm:
         """Errors of the first calls, until one has a reply."""
         self._cut_off = 0
         """Calls that were cancelled after they were sent; each lets another one begin for a moment."""
-        self._asides: list[Aside] = []
+        self._asides: list[tuple[Request, Reply]] = []
+        """Questions about no sample, and their replies."""
         self._numbers = count()
 
     async def __aenter__(self) -> Self:
@@ -399,7 +393,7 @@ class Vlm:
 
     async def _probe(self, request: Request) -> Reply:
         reply = await self._asked(request, self.gate.join(""))
-        self._asides.append(Aside(request, reply))
+        self._asides.append((request, reply))
         needed = request.needs_probabilities and f"; {request.needs_probabilities}"
         if reply.status == "rejected":
             raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}{needed}")
@@ -408,8 +402,8 @@ class Vlm:
             raise JudgeStopped(f"{self._who()} gives no probabilities of the first word of its reply{needed}")
         return reply
 
-    def take_asides(self) -> list[Aside]:
-        """Return the small questions asked since the last call of this method. They may have been billed."""
+    def take_asides(self) -> list[tuple[Request, Reply]]:
+        """Return the small questions since the last call of this method, and their replies. They may be billed."""
         taken, self._asides = self._asides, []
         return taken
 
@@ -423,9 +417,9 @@ class Vlm:
             return "busy" if kind == "busy" else "silent" if kind == "unavailable" else "answered"
         except (APIConnectionError, TimeoutError) as error:
             if _timed_out(error):
-                self._asides.append(Aside(question, Reply("unavailable", timed_out=1)))
+                self._asides.append((question, Reply("unavailable", timed_out=1)))
             return "silent"
-        self._asides.append(Aside(question, reply._replace(seconds=round(time.monotonic() - began, 3))))
+        self._asides.append((question, reply._replace(seconds=round(time.monotonic() - began, 3))))
         return "answered"
 
     def body(self, request: Request) -> requests.Body:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
-from typing import Literal, NoReturn
+from typing import Literal
 
 from tasks.endpoint.refusals import room
 from tasks.errors import JudgeStopped
@@ -413,7 +413,7 @@ class Gate:
         """Time of the last small question about calls that are all refused."""
         self._quiet_since: float | None = None
         """Time since which calls are sent and none is answered."""
-        self._why: Exception | None = None
+        self._why: JudgeStopped | None = None
         """Reason why no further call starts."""
         self._tokens_per_call = 0.0
         self._waits, self._waited, self._away_seconds = 0, 0.0, 0.0
@@ -505,7 +505,7 @@ class Gate:
             # Several samples, or the first call of the run.
             if len(self._long_waits) >= LONG_WAITS or self._answered_at == -math.inf:
                 asked = f"asks to wait {duration(wait)}, and judge.patience_seconds allows {duration(self._patience)}"
-                self._give_up(f"{self._name} {asked}: {words}")
+                raise self._give_up(f"{self._name} {asked}: {words}")
             return True
         quiet_since = self._quiet_since or now
         if self._run.answered and not self._trying and now - max(quiet_since, self._tried_at) >= self._try_seconds:
@@ -514,7 +514,7 @@ class Gate:
         if ticket.may_end(now, self._call_seconds, self._answered_at, alone=len(self._samples) == 1):
             return True
         if now - quiet_since >= self._patience:
-            self._give_up(f"{self._name} has refused all calls for {duration(self._patience)}: {words}")
+            raise self._give_up(f"{self._name} has refused all calls for {duration(self._patience)}: {words}")
         ticket.wait(wait or backoff(ticket.refusals, self._longest_backoff))
         return False
 
@@ -568,8 +568,7 @@ class Gate:
                     await asyncio.sleep(pause)
                     sign, pause = await self._knock(), min(2 * pause, KNOCK_SECONDS[1])
         except TimeoutError:
-            words = f"{self._name} has not answered for {duration(self._patience)}: {words}"
-            self._close(JudgeStopped(words))
+            self._give_up(f"{self._name} has not answered for {duration(self._patience)}: {words}")
             return
         self._quiet_since = None
         if sign == "answered":
@@ -616,14 +615,11 @@ class Gate:
         self._in_flight.discard(ticket)
         self._changed.set()
 
-    def _give_up(self, words: str) -> NoReturn:
-        self._close(JudgeStopped(words))
-        raise JudgeStopped(words)
-
-    def _close(self, why: Exception) -> None:
-        """Start no further call, and raise this error for all waiting ones."""
-        self._why = why
-        self._lines.close(why)
+    def _give_up(self, words: str) -> JudgeStopped:
+        """Start no further call, and raise an error with these words for all waiting ones; return it."""
+        self._why = JudgeStopped(words)
+        self._lines.close(self._why)
+        return self._why
 
     async def _let_in(self) -> None:
         """Start calls, one after another, forever."""
