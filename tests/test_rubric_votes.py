@@ -3,7 +3,7 @@
 import pytest
 from factories import judgment, scored
 
-from tasks.protocols.images.protocol import Grade, grade
+from tasks.protocols.images.protocol import grade
 from tasks.records import Judgment, Place, Requirement, Sample, Seen, SeenObject
 
 DOG = (Requirement(name="dog", color="red"),)
@@ -38,11 +38,12 @@ def test_aspect_is_the_mean_of_votes_where_it_applies() -> None:
     found = grade(SAMPLE, [vote(a=4.0, b=None, c=None), vote(a=6.0, b=9.0, c=None)])
     assert [(each.aspect, each.score) for each in found.aspects] == [("a", 5.0), ("b", 9.0), ("c", None)]
     assert found.aspect_mean == 7.0
-    assert found.explanation == "why overall_score"
+    assert (found.tier_path, found.dimensions[0].ok_votes) == ("overall 8: why overall_score", 2)
 
 
 def test_grade_without_applicable_aspects_has_no_aspect_mean() -> None:
-    assert grade(SAMPLE, [vote(3.0, a=None)]) == Grade(3.0, scored(a=None), None, None, "why overall_score", 1)
+    found = grade(SAMPLE, [vote(3.0, a=None)])
+    assert (found.score, found.aspects, found.aspect_mean, found.satisfied) == (3.0, scored(a=None), None, None)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
 
 from tasks.datasets.dataset import Dataset, read_images
 from tasks.demo.defects import CLEAN_SCENE, SCENE_KINDS
@@ -11,7 +10,7 @@ from tasks.protocols.display import threshold_of
 from tasks.protocols.images import reply
 from tasks.protocols.images.requirements import objects_text, relation_text, satisfied
 from tasks.protocols.protocol import Decided, Protocol, Reading, ReplyForm, Tally, last_attempts
-from tasks.records import OVERALL_SCORE, AspectScore, DimensionOutcome, Judgment, RunStart, Sample
+from tasks.records import AspectScore, DimensionOutcome, Judgment, RunStart, Sample
 from tasks.records.parameters import RubricParameters
 from tasks.rubrics.rubric import Rubric, RubricPrompt
 from tasks.statistics.scores import HIGHEST_GRADE, GradeTally
@@ -59,21 +58,9 @@ class ImageProtocol(Protocol[RubricPrompt, RubricParameters]):
         votes = 0 if problem else parameters.votes
         latest = last_attempts(judgments)
         found = grade(sample, [latest.get((sample.tag, "single", vote)) for vote in range(1, votes + 1)])
-        words = f"overall {found.score:g}: {found.explanation}" if found.score is not None else "no score"
-        tagged = DimensionOutcome(
-            dimension=sample.tag, verdict=None, score=found.score, votes=votes, ok_votes=found.ok_votes
-        )
-        return Decided(
-            status="bad_picture" if problem else "incomplete" if found.score is None else "complete",
-            score=found.score,
-            aspects=found.aspects,
-            aspect_mean=found.aspect_mean,
-            satisfied=found.satisfied,
-            tier_path=f"bad picture: {problem}" if problem else words,
-            dimensions=(tagged,),
-            caught=noticed(sample.injected, found.score, parameters.threshold),
-            problem=problem,
-        )
+        if problem:
+            return found._replace(status="bad_picture", tier_path=f"bad picture: {problem}", problem=problem)
+        return found._replace(caught=noticed(sample.injected, found.score, parameters.threshold))
 
     def score_tally(self, start: RunStart) -> Tally:
         """Return scores by tag and aspect."""
@@ -90,42 +77,40 @@ class ImageProtocol(Protocol[RubricPrompt, RubricParameters]):
         return Measured(outcome.prompt_id, outcome.status, outcome.tag, values)
 
 
-class Grade(NamedTuple):
-    """Merged votes on one image. Scores are 0-10."""
+def grade(sample: Sample, votes: Sequence[Judgment | None]) -> Decided:
+    """Decide an image by its votes: the last attempt of each, None if there is none.
 
-    score: float | None
-    """Mean of the overall scores; None if fewer than half of the votes are ok."""
-    aspects: tuple[AspectScore, ...] = ()
-    """Mean of each aspect over the votes in which it applies, with the first ok vote's explanation."""
-    aspect_mean: float | None = None
-    """Mean of the aspects that apply."""
-    satisfied: bool | None = None
-    """Majority of the votes that give an answer; None if none does, or if they are level."""
-    explanation: str = ""
-    """Explanation of the first ok vote's overall score."""
-    ok_votes: int = 0
-
-
-def grade(sample: Sample, votes: Sequence[Judgment | None]) -> Grade:
-    """Return the grade of an image from its votes: the last attempt of each, None if there is none."""
+    A score is the mean of the votes in which it applies, with the first ok vote's explanation. There is none if fewer
+    than half of the votes are ok.
+    """
     ok = [vote for vote in votes if vote and vote.status == "ok"]
+    tagged = DimensionOutcome(dimension=sample.tag, verdict=None, score=None, votes=len(votes), ok_votes=len(ok))
     if not ok or 2 * len(ok) < len(votes):
-        return Grade(None, ok_votes=len(ok))
-    merged = tuple(_merged([vote.scores[place] for vote in ok]) for place in range(len(ok[0].scores)))
-    aspects = tuple(each for each in merged if each.aspect != OVERALL_SCORE)
-    [overall] = (each for each in merged if each.aspect == OVERALL_SCORE)
-    applicable = [each.score for each in aspects if each.score is not None]
-    mean = fmean(applicable) if applicable else None
-    return Grade(overall.score, aspects, mean, _checked(sample, ok), overall.explanation, len(ok))
+        return Decided("incomplete", None, "no score", (tagged,))
+    *aspects, overall = map(_merged, zip(*(vote.scores for vote in ok), strict=True))
+    return Decided(
+        status="complete",
+        score=overall.score,
+        aspects=tuple(aspects),
+        aspect_mean=_mean(aspects),
+        satisfied=_checked(sample, ok),
+        tier_path=f"overall {overall.score:g}: {overall.explanation}",
+        dimensions=(tagged.model_copy(update={"score": overall.score}),),
+    )
 
 
 def _merged(votes: Sequence[AspectScore]) -> AspectScore:
-    applicable = [vote.score for vote in votes if vote.score is not None]
-    score = fmean(applicable) if applicable else None
-    return AspectScore(aspect=votes[0].aspect, score=score, explanation=votes[0].explanation)
+    return votes[0].model_copy(update={"score": _mean(votes)})
+
+
+def _mean(scores: Sequence[AspectScore]) -> float | None:
+    """Return the mean of the scores that apply; None if none does."""
+    applicable = [each.score for each in scores if each.score is not None]
+    return fmean(applicable) if applicable else None
 
 
 def _checked(sample: Sample, votes: Sequence[Judgment]) -> bool | None:
+    """Return the majority of the votes that give an answer; None if none does, or if they are level."""
     said = [satisfied(sample, vote.seen) for vote in votes]
     yes, no = said.count(True), said.count(False)
     return None if yes == no else yes > no
