@@ -47,33 +47,6 @@ def is_url(text: str) -> bool:
     return bool(_URL.match(text))
 
 
-class _NamedFolders:
-    """Folders in which records name files. If each sample has its own folder, these count as one.
-
-    One absent file beside others is a missing output. If all files of a folder are absent, its name is wrong.
-    """
-
-    def __init__(self) -> None:
-        self._filled: set[str] = set()
-        self._absent: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
-
-    def meet(self, name: str, sample_id: str, found: bool) -> None:
-        """Register a path that a record names, and whether its file exists."""
-        folders = _folders(name, sample_id)
-        if found:
-            self._filled.update(folders)
-        else:
-            self._absent[folders].append(name)
-
-    def absent(self) -> list[tuple[str, list[str]]]:
-        """Return each folder with all files absent, and the paths that name it; of samples' own folders the first."""
-        empty = {folders: names for folders, names in self._absent.items() if self._filled.isdisjoint(folders)}
-        of_shape: dict[str, list[str]] = {}
-        for folders, names in empty.items():
-            of_shape.setdefault(folders[-1], []).extend(names)
-        return [(_folder(names[0]), names) for names in of_shape.values()]
-
-
 def _folders(name: str, sample_id: str) -> tuple[str, ...]:
     """Return the folder of a path, and for a sample's own folder also the shape that it shares with other samples'."""
     folder = _folder(name)
@@ -109,7 +82,9 @@ class Folder:
         self._roots = (self.root, *(each.resolve() for each in named))
         self._inside: dict[Path, bool] = {}
         self._listings: dict[Path, dict[str, list[Path]]] = {}
-        self._named = _NamedFolders()
+        self._filled: set[str] = set()
+        self._absent: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+        """Folders of records' paths that lead to a file, and folders -> those that do not; see `_folders`."""
 
     def picture(self, name: str, sample_id: str = "") -> PictureSource:
         """Return the picture at a path relative to the folder, or its problem: no such file, or not a picture.
@@ -135,9 +110,11 @@ class Folder:
             _check_end(self.root / variant)
         for variant in () if found else _variants(name):
             self._check_notation(name, variant)
-        self._named.meet(name, sample_id, found is not None)
+        folders = _folders(name, sample_id)
         if found:
+            self._filled.update(folders)
             return self.at(found)
+        self._absent[folders].append(name)
         return PictureSource(problem=f"{NO_PICTURE}{quoted(name)} is not in {self.root}")
 
     def at(self, path: Path) -> PictureSource:
@@ -191,8 +168,17 @@ class Folder:
         return any(path.is_relative_to(root) for root in self._roots)
 
     def check_named(self, problems: Problems) -> None:
-        """Note the folders whose named files are all absent; call this after the last record."""
-        for folder, names in self._named.absent():
+        """Note the folders whose named files are all absent; call this after the last record.
+
+        One absent file beside others is a missing output. If all files of a folder are absent, its name is wrong.
+        Folders of one sample each count as one, and the first is named.
+        """
+        of_shape: defaultdict[str, list[str]] = defaultdict(list)
+        for folders, names in self._absent.items():
+            if self._filled.isdisjoint(folders):
+                of_shape[folders[-1]] += names
+        for names in of_shape.values():
+            folder = _folder(names[0])
             many = f"none of the {len(names)} files" if len(names) > 1 else "no file"
             there = self._held(PurePosixPath(folder))
             problems.add(
