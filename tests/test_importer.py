@@ -5,7 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from factories import slip
+from factories import DIMENSIONS, slip
 from written_datasets import png, record, write_benchmark
 
 from tasks.datasets.entries import read_texts
@@ -150,11 +150,12 @@ def test_import_of_one_prompt_lists_all_unplaced_text(tmp_path: Path):
     source = write(tmp_path, preface + markdown(("## Clarity", "x"), ("## Faithfulness", COMPARED)))
     imported = import_prompts(source, str(tmp_path / "set"))
     assert list(imported.placed) == ["plot/faithfulness"]
+    figures = [f"{flow}/{name}" for flow in PAIRWISE for name in DIMENSIONS]
+    tags = ["colors/colors", "colors/color_attr", "counting/counting", *figures[:4], "object/single_object"]
+    known = ", ".join([*tags, "object/two_object", *figures[4:], "position/position"])
     assert imported.unplaced == [
         "line 9: a text under 'Prompts for Plots / Clarity', which names none of the prompts, or several; allowed: "
-        "diagram with faithfulness, conciseness, readability or aesthetics; "
-        "plot with faithfulness, conciseness, readability or aesthetics; "
-        "alone colors, color_attr, counting, single_object, two_object or position",
+        f"a flow with its dimension, or a tag alone, of {known}",
         "1 line of text before the first heading",
         "2 lines of text under the heading 'Prompts for Plots'",
     ]

@@ -42,11 +42,7 @@ class Loaded(NamedTuple):
 
 
 def uncut(parameters: Parameters) -> bool:
-    """Return whether figure texts keep image links: on the user's request, or if the prompt set is a published one.
-
-    Raises:
-        InputError: the prompt set does not exist.
-    """
+    """Return whether figure texts keep image links: on the user's request, or if the prompt set is a published one."""
     if not isinstance(parameters, PairwiseParameters):
         return False
     return parameters.keep_image_links or is_imported(parameters.prompt_set)

@@ -120,9 +120,7 @@ class Folder:
     def at(self, path: Path) -> PictureSource:
         """Return the picture in an existing file, with its problem if it is not a picture.
 
-        Raises:
-            InputError: a link leads out or has no target, the file cannot be read, or no reader here supports its
-                format.
+        Raises InputError if a link leads out or has no target, the file cannot be read, or its format has no reader.
         """
         self.check(path)
         _check_end(path)
@@ -271,10 +269,8 @@ def _check_end(path: Path) -> None:
 def looked_at(source: PictureSource, head: bytes) -> PictureSource:
     """Return the source of a picture that begins with these bytes, with its problem if it is not a picture.
 
-    The place is kept even then: a Human picture is part of the dataset's key.
-
-    Raises:
-        NoReader: a known format without a reader here, which is not the fault of the picture's author.
+    The place is kept even then: a Human picture is part of the dataset's key. Raises NoReader if a known format has no
+    reader here, which is not the fault of the picture's author.
     """
     try:
         if format_of(head) == "SVG" and len(head) < LARGEST_DRAWING:
@@ -390,11 +386,7 @@ def check_no_url(field: str, path: str) -> None:
 
 
 def dated(path: str, now: datetime) -> str:
-    """Return a path with its dates filled in; see `resolved`.
-
-    Raises:
-        InputError: it has anything else in braces, or a NUL character.
-    """
+    """Return a path with its dates filled in. Raises InputError if it has other braces, or a NUL; see `resolved`."""
     if "\0" in path:
         raise InputError(f"{path!r} contains a NUL character, which no path may")
     try:
@@ -407,11 +399,7 @@ def dated(path: str, now: datetime) -> str:
 
 
 def newest(pattern: str) -> str:
-    """Return the newest file or folder that a path with patterns stands for; see `resolved`.
-
-    Raises:
-        InputError: nothing matches.
-    """
+    """Return the newest file or folder that matches a path. Raises InputError if nothing matches; see `resolved`."""
     try:
         path = str(Path(pattern).expanduser()) if pattern else ""
     except RuntimeError as error:  # no such user
@@ -432,11 +420,7 @@ def _without_pattern(path: str) -> str:
 
 
 def check_place(field: str, place: str) -> None:
-    """Check that a parameter may name this place, both as written and behind its links.
-
-    Raises:
-        InputError: the place is outside of `JURY_ROOTS`.
-    """
+    """Raise InputError if a parameter names a place outside of `JURY_ROOTS`, as written or behind its links."""
     if place and place not in own_places(field) and not is_allowed(place):
         allowed = ",".join(roots())
         raise InputError(f"{one_line(place)!r} leads outside of {allowed}, the places that {ROOTS} allows here")

@@ -15,13 +15,12 @@ from PIL import Image, ImageOps
 from pydantic import ConfigDict, Field
 
 from tasks.errors import InputError, Problems
+from tasks.pictures.rare_reader import PNG_MODES
 from tasks.records import Record
 from tasks.records.parameters import PAIRWISE
 
 Picture = Path | str | bytes | Image.Image
 """A file, by its path; the bytes of one; or a picture in memory, written as PNG and upright by its EXIF orientation."""
-WRITTEN = {"1", "L", "LA", "P", "RGB", "RGBA", "I;16"}
-"""Pillow's modes that PNG supports; a picture of another mode is written as RGB."""
 
 
 class FigureSample(Record):
@@ -121,10 +120,11 @@ def _written(picture: Picture, place: Path) -> Path:
         place.write_bytes(picture)
         return place
     if isinstance(picture, Image.Image):
-        if picture.mode[0] in "IF" and picture.mode not in WRITTEN:  # cut off at 255, numbers from 0 to 1 become black
+        # Numbers would be cut off at 255, and those from 0 to 1 become black.
+        if picture.mode[0] in "IF" and picture.mode not in PNG_MODES:
             raise InputError(f"is of Pillow's mode {picture.mode}, whose values have no fixed range: scale it to L")
         upright = ImageOps.exif_transpose(picture)
-        (upright if upright.mode in WRITTEN else upright.convert("RGB")).save(place, "PNG")
+        (upright if upright.mode in PNG_MODES else upright.convert("RGB")).save(place, "PNG")
         return place
     source = Path(picture).expanduser().resolve()
     if not source.is_file():

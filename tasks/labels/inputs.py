@@ -165,11 +165,7 @@ _SCORED = """
 
 
 def prompts_of(evaluation: Evaluation) -> Rubric:
-    """Return the prompts of an evaluation.
-
-    Raises:
-        InputError: they are in a folder of the user that is gone, or has changed since.
-    """
+    """Return the prompts of an evaluation. Raises InputError if the user's folder is gone or has changed since."""
     flow, prompt_set = evaluation.flow, evaluation.prompt_set
     if prompt_set in prompt_sets():
         return load_rubric(flow, prompt_set)

@@ -30,8 +30,8 @@ from tasks.pictures.decoding import BAD, CONVERSIONS, FAILED, MEMORY, UNSHOWABLE
 
 SIDE = 2048
 """Longest side of drawings, in pixels: they have no pixels of their own, and judges look at no more."""
-_WRITTEN = {"1", "L", "LA", "P", "RGB", "RGBA", "I;16"}
-"""Modes that PNG supports."""
+PNG_MODES = {"1", "L", "LA", "P", "RGB", "RGBA", "I;16"}
+"""Pillow's modes that PNG supports."""
 _CONVERTED = {"CMYK": "RGB", "YCbCr": "RGB", "RGBX": "RGB", "PA": "RGBA", "I;16B": "I;16", "I;16L": "I;16"}
 _FAMILIES = ("font", "serif", "sans_serif", "monospace", "cursive", "fantasy")
 _RASTER = re.compile(r"data:image/(?:png|jpe?g|gif|webp)[;,]")
@@ -174,7 +174,7 @@ def _bmp(data: bytes) -> _Shown:
 def _raster(image: ImageFile) -> bytes:
     check_megapixels(image.size)
     mode = _CONVERTED.get(image.mode, image.mode)
-    if mode not in _WRITTEN:
+    if mode not in PNG_MODES:
         raise NoReader(f"{image.format} with pixels of another kind ({image.mode}) than a PNG has: save it as PNG")
     image.load()
     return _png(image if image.mode == mode else image.convert(mode))

@@ -37,11 +37,7 @@ def parameters_of(flow: str) -> type[Parameters]:
 
 
 def earlier_parameters(flow: str, kept: Mapping[str, Any]) -> Parameters:
-    """Return the parameters that a run was started with, without those removed since.
-
-    Raises:
-        ValidationError: a value is not allowed.
-    """
+    """Return the parameters of an earlier run, without those removed since. Raises ValidationError if one is wrong."""
     model = parameters_of(flow)
     return model.model_validate({name: value for name, value in kept.items() if name in model.model_fields})
 

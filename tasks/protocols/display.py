@@ -101,8 +101,7 @@ def score_cells(row: ScoreRow | GradeRow) -> list[str]:
 def threshold_of(flow: str, parameters: Mapping[str, Any]) -> float:
     """Return the score from which a sample of a run counts as good; 0: its kind of judging has no such threshold.
 
-    Raises:
-        InputError: the threshold is missing or is no number.
+    Raises InputError if the threshold is missing or is no number.
     """
     if "threshold" not in parameters_of(flow).model_fields:
         return 0.0

@@ -23,30 +23,18 @@ _AHEAD: dict[str, tuple[Parameters, Dataset]] = {}
 
 
 def load_ahead(flow: str, parameters: Parameters) -> None:
-    """Load a dataset for the next run of a flow in this process.
-
-    Raises:
-        InputError: see `load_dataset`.
-    """
+    """Load a dataset for the next run of a flow in this process. Raises InputError as `load_dataset` does."""
     _AHEAD[flow] = parameters, load_dataset(flow, parameters)
 
 
 def dataset_of(flow: str, parameters: Parameters) -> Dataset:
-    """Return the dataset that was loaded ahead with equal parameters, once; otherwise load it now.
-
-    Raises:
-        InputError: see `load_dataset`.
-    """
+    """Return the dataset that was loaded ahead with equal parameters, once; otherwise load it now."""
     asked, dataset = _AHEAD.pop(flow, (None, None))
     return dataset if dataset and asked == parameters else load_dataset(flow, parameters)
 
 
 def load_given(flow: str, given: Mapping[str, Any]) -> Dataset:
-    """Load the dataset that the values of some parameters name today.
-
-    Raises:
-        InputError: see `load_dataset`.
-    """
+    """Load the dataset that the values of some parameters name today. Raises InputError as `load_dataset` does."""
     return load_dataset(flow, resolved(parameters_of(flow).model_validate(given), datetime.now().astimezone()))
 
 

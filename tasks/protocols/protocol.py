@@ -156,11 +156,7 @@ class Protocol(ABC, Generic[AskedPrompt, AskedParameters]):
 
     @abstractmethod
     def score_tally(self, start: RunStart) -> Tally:
-        """Return a tally that computes the scores of a run from its outcomes.
-
-        Raises:
-            InputError: the run's parameters lack a value that the tally needs.
-        """
+        """Return a tally of the scores of a run. Raises InputError if its parameters lack a value that this needs."""
 
     @abstractmethod
     def measured(self, outcome: Compared) -> Measured:

@@ -124,7 +124,7 @@ def _placed(quoted: Iterable[Quoted], known: Iterable[str], problems: Problems) 
         if not question:
             unplaced.append(
                 f"{text.where}: a text under {' / '.join(text.names)!r}, which names none of the prompts, or several; "
-                f"allowed: {_names_allowed(known)}"
+                f"allowed: a flow with its dimension, or a tag alone, of {', '.join(known)}"
             )
         elif question in placed:
             problems.add(text.where, f"found another text for {question} after {placed[question].where}; allowed: one")
@@ -265,19 +265,6 @@ def _question_named(names: Sequence[str], known: Iterable[str]) -> str:
         if (flow in flows and _says(last, dimension)) if flow in by_flow else (not flows and dimension == tag):
             matches.append(question)
     return matches[0] if len(matches) == 1 else ""
-
-
-def _names_allowed(known: Iterable[str]) -> str:
-    """Describe the allowed names of a question: a flow with one of its dimensions, or a tag."""
-    of_flows, tags = dict[str, list[str]](), list[str]()
-    for question in known:
-        flow, _, dimension = question.partition("/")
-        if PROMPT_MODELS[flow].named_by_flow:
-            of_flows.setdefault(flow, []).append(dimension)
-        else:
-            tags.append(dimension)
-    found = [f"{flow} with {', '.join(dimensions[:-1])} or {dimensions[-1]}" for flow, dimensions in of_flows.items()]
-    return "; ".join([*found, *([f"alone {', '.join(tags[:-1])} or {tags[-1]}"] if tags else [])])
 
 
 def _says(name: str, word: str) -> bool:

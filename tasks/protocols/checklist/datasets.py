@@ -84,11 +84,7 @@ def _check_some(prompts: Prompts, source: Path, problems: Problems, broken: Prob
 
 
 def _files(source: Path, asked: str) -> tuple[str, list[Path]]:
-    """Return the form of a dataset and its files.
-
-    Raises:
-        InputError: a folder holds no known file, or several of which one must be chosen.
-    """
+    """Return the form of a dataset and its files. Raises InputError if a folder holds no known file, or several."""
     if source.is_file():
         return asked or set_of(source) or MANIFEST, [source]
     names = [asked] if asked else [*PUBLISHED, MANIFEST]

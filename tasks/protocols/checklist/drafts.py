@@ -88,8 +88,7 @@ class Draft:
 def keep_right(folder: Path, run: Path) -> str:
     """Write the checks that a run on the draft answered rightly about the Human figures; return how many these are.
 
-    Raises:
-        InputError: the run stopped before it asked about all figures, or no check was answered rightly.
+    Raises InputError if the run stopped before it asked about all figures, or no check was answered rightly.
     """
     rows, outcomes = _read(folder / DRAFT), [each for each in read_outcomes(run) if not each.control]
     if left := rows.keys() - {each.sample_id for each in outcomes}:

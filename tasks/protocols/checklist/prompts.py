@@ -158,8 +158,7 @@ class WrittenCheck(BaseModel, extra="forbid", strict=True):
 def read_checks(value: object) -> list[WrittenCheck]:
     """Return the checks in a manifest's column, a list of objects or its JSON text.
 
-    Raises:
-        ValueError: a check cannot be read; names the check and the reason.
+    Raises ValueError, with the check and the reason, if one cannot be read.
     """
     if isinstance(value, str):
         try:

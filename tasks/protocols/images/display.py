@@ -1,5 +1,6 @@
 """Display of generated images: scores 0-10 by tag and aspect, and the image with its prompt."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
@@ -102,24 +103,20 @@ def _percent(share: float | None) -> str:
 
 def image_number_notes(rows: Iterable[GradeRow]) -> list[str]:
     """Return a warning if candidates differ in images a prompt: the share of good prompts grows with them."""
-    scores = [grades.score for grades in by_tag(rows)]
-    tags = dict.fromkeys(row.dimension for row in scores)
-    numbers = {tag: {row.candidate: _images_a_prompt(row) for row in scores if row.dimension == tag} for tag in tags}
+    numbers: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for row in (grades.score for grades in by_tag(rows)):
+        if row.prompts:
+            numbers[row.dimension][row.candidate] = f"{row.scored / row.prompts:.2g}"
     return [
         f"{tag}: images a prompt differ ({_named(found)}): compare good images, for good grows with their number."
         for tag, found in numbers.items()
-        if len({*found.values()} - {""}) > 1
+        if len({*found.values()}) > 1
     ]
-
-
-def _images_a_prompt(row: GradeRow) -> str:
-    """Return the mean number of scored images of a prompt; empty if none is scored."""
-    return f"{row.scored / row.prompts:.2g}" if row.prompts else ""
 
 
 def _named(found: Mapping[str, str]) -> str:
     """Return the first few candidates with their numbers, `steady 4, careless 1`."""
-    shown = [f"{one_line(candidate, LONGEST_NAME)} {number}" for candidate, number in found.items() if number]
+    shown = [f"{one_line(candidate, LONGEST_NAME)} {number}" for candidate, number in found.items()]
     return ", ".join(bounded(shown[:MOST_NAMED], len(shown)))
 
 
