@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from factories import outcome
 from own_data import PUBLISHED
-from written_datasets import png, write_json
+from written_datasets import png, write_json, write_rows
 
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import read_texts
@@ -40,19 +40,10 @@ def row(number: int = 1, *checks: object, **other: object) -> dict[str, Any]:
     return own | other
 
 
-def write_lines(path: Path, rows: Sequence[object]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(each) + "\n" for each in rows))
+def write_lines(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    """Write rows beside the picture of a cup."""
+    write_rows(path, rows)
     (path.parent / "cup.png").write_bytes(png(9))
-    return path
-
-
-def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
     return path
 
 
@@ -88,7 +79,7 @@ def test_table_and_json_lines_give_the_same_dataset(tmp_path: Path):
     rows = [row(1, CUP, TWO, category="x"), row(2, TWO | {"parents": []}, category="")]
     lines = load(write_lines(tmp_path / "m.jsonl", rows))
     table = tmp_path / "m.csv"
-    write_table(table, [each | {"checks": json.dumps(each["checks"])} for each in rows])
+    write_rows(table, [each | {"checks": json.dumps(each["checks"])} for each in rows])
     found = load(table)
     assert found.key == lines.key
     assert [each.checks for each in found.samples] == [each.checks for each in lines.samples]
@@ -97,7 +88,7 @@ def test_table_and_json_lines_give_the_same_dataset(tmp_path: Path):
 
 def test_halves_of_surrogate_pairs_are_replaced(tmp_path: Path):
     strange = row(1, CUP | {"question": "A \ud800?", "group": "\udc00"}, category="\ud800")
-    table = write_table(tmp_path / "m.csv", [strange | {"checks": json.dumps(strange["checks"]), "category": ""}])
+    table = write_rows(tmp_path / "m.csv", [strange | {"checks": json.dumps(strange["checks"]), "category": ""}])
     lines = write_lines(tmp_path / "m.jsonl", [strange])
     for path, category in ((lines, "\ufffd"), (table, "")):
         [sample] = load(path).samples
@@ -221,7 +212,7 @@ def geneval2(folder: Path) -> Path:
 
 def unigenbench(folder: Path) -> Path:
     rows = [{"index": 0, "prompt_en": "a man in ink", "sub_dims_en": json.dumps(POINTS)}]
-    return write_table(folder / "data" / "test_prompts_en.csv", rows).parents[1]
+    return write_rows(folder / "data" / "test_prompts_en.csv", rows).parents[1]
 
 
 def corebench(folder: Path) -> Path:
@@ -243,7 +234,7 @@ def dsg(folder: Path) -> Path:
         return own | {"category_broad": category, "question_natural_language": f"Part {number}?"}
 
     rows = [part(1, "0"), part(2, "1, air"), part(3, "3,2", "relation"), part(4, "5"), part(5, "4")]
-    return write_table(folder / "dsg-1k-anns.csv", rows)
+    return write_rows(folder / "dsg-1k-anns.csv", rows)
 
 
 def tifa(folder: Path) -> Path:
@@ -344,7 +335,7 @@ def test_broken_row_of_a_published_set_is_refused_or_skipped(tmp_path: Path, cha
     path = unigenbench(tmp_path) / "data" / "test_prompts_en.csv"
     with path.open(newline="") as file:
         (good,) = csv.DictReader(file)
-    write_table(path, [good | {"index": "1"}, good | change])
+    write_rows(path, [good | {"index": "1"}, good | change])
     images = write_images(tmp_path / "images", "1_0.png")
     with pytest.raises(InputError) as stop:
         load(path, images=images)
@@ -380,12 +371,12 @@ def test_rows_after_a_thousand_broken_ones_are_read(tmp_path: Path):
     path = unigenbench(tmp_path) / "data" / "test_prompts_en.csv"
     with path.open(newline="") as file:
         (good,) = csv.DictReader(file)
-    write_table(path, [*[good | {"sub_dims_en": "{}"}] * 1_100, good | {"index": "1"}])
+    write_rows(path, [*[good | {"sub_dims_en": "{}"}] * 1_100, good | {"index": "1"}])
     images = write_images(tmp_path / "images", "1_0.png")
     found = load(path, images=images, skip_broken=True)
     assert [each.sample_id for each in found.samples] == ["1/1_0"]
     assert any(each.startswith("1,100 rows left out") for each in found.warnings)
-    write_table(path, [good | {"sub_dims_en": "{}"}])
+    write_rows(path, [good | {"sub_dims_en": "{}"}])
     with pytest.raises(InputError, match=r"has no prompt that can be read: 1 row left out, .*key 'Testpoints' is mis"):
         load(path, images=images, skip_broken=True)
 
@@ -452,7 +443,7 @@ def test_prompt_listed_twice_in_a_set_is_refused(tmp_path: Path):
     path = unigenbench(tmp_path) / "data" / "test_prompts_en.csv"
     with path.open(newline="") as file:
         (line,) = csv.DictReader(file)
-    write_table(path, [line, line])
+    write_rows(path, [line, line])
     with pytest.raises(InputError, match=r"row 2: prompt '0' is already in test_prompts_en.csv, row 1"):
         load(path, images=write_images(tmp_path / "i", "0_0.png"))
 
@@ -487,7 +478,7 @@ def test_wrong_combination_of_files_is_refused(tmp_path: Path, given: dict[str, 
     write_json(tmp_path / "list.json", ["other/cat.png"])
     write_json(tmp_path / "bad.json", {"00000": 3, "00001": "other/cat.png"})
     for name in ("en", "zh"):
-        write_table(tmp_path / "lists" / f"test_prompts_{name}.csv", [{"index": 0}])
+        write_rows(tmp_path / "lists" / f"test_prompts_{name}.csv", [{"index": 0}])
     source = tmp_path / given.get("dataset", "set")
     images = given.get("images", "two") and str(tmp_path / given.get("images", "two"))
     with pytest.raises(InputError) as stop:

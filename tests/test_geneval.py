@@ -8,8 +8,8 @@ from shutil import rmtree
 
 import pytest
 from own_data import LISTS, each_list
-from written_datasets import png
-from written_images import LIST, prompt_row, write_geneval, write_lines, write_prompt
+from written_datasets import png, write_rows
+from written_images import LIST, prompt_row, write_geneval, write_prompt
 
 from tasks.datasets.entries import read_picture
 from tasks.datasets.geneval import NO_LIST, Generated, gaps, read_geneval
@@ -142,9 +142,9 @@ def test_folder_of_prompt_folders_is_one_candidate(tmp_path: Path):
 @pytest.mark.parametrize("place", ["set", "."])
 def test_named_list_precedes_one_in_or_beside_the_dataset(tmp_path: Path, place: str):
     root = write_geneval(tmp_path / "set", ROWS[:1], 1, (), with_list=False)
-    write_lines(tmp_path / place / LIST, ROWS)
+    write_rows(tmp_path / place / LIST, ROWS)
     assert len(load(root).prompts) == 3
-    other = write_lines(tmp_path / "mine.jsonl", [*ROWS, prompt_row("apple")])
+    other = write_rows(tmp_path / "mine.jsonl", [*ROWS, prompt_row("apple")])
     assert len(load(root, metadata=str(other)).prompts) == 4
     gone = tmp_path / "gone.jsonl"
     assert f"metadata {gone} does not exist; it is GenEval's" in load_error(root, metadata=str(gone))
@@ -166,7 +166,7 @@ def test_images_and_folders_are_matched_by_number(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS[:1], 0)
     write_prompt(root / "a" / "00000", ROWS[0], ["10.JPG", "9.webp", "0002.jpeg"])
     write_prompt(root / "a" / "1", ROWS[1], ["0000.png", "0001.png", "0002.png"])
-    write_lines(root / LIST, ROWS[:2])
+    write_rows(root / LIST, ROWS[:2])
     found = load(root)
     assert ids(found) == [*(f"00000/{name}" for name in ("0002", "9", "10")), *(f"00001/000{n}" for n in range(3))]
     assert all_warnings(found) == []

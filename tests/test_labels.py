@@ -1,6 +1,5 @@
 """Labels of people: allowed files, storage, the history, and other machines."""
 
-import csv
 import json
 import shutil
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 from factories import end, outcome, start, write_run
+from written_datasets import write_rows
 
 from tasks.errors import InputError
 from tasks.history.landing import land
@@ -23,14 +23,7 @@ Ask = Callable[[str], list[dict[str, Any]]]
 
 
 def write(path: Path, *rows: dict[str, Any]) -> Path:
-    if path.suffix == ".csv":
-        with path.open("w", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
-            table.writeheader()
-            table.writerows(rows)
-    else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write_rows(path, rows)
 
 
 def verdict(sample_id: str = "s1", verdict: str = "Model", dimension: str = "overall", **more: str) -> dict[str, str]:

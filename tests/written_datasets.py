@@ -60,7 +60,8 @@ def write_json(path: Path, value: object) -> Path:
 
 
 def write_rows(path: Path, rows: Sequence[dict[str, object]]) -> Path:
-    """Write the rows of a manifest in the format of the suffix."""
+    """Write the rows of a file in the format of the suffix; create its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".csv":
         pl.DataFrame(rows).write_csv(path)
     else:

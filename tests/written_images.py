@@ -27,7 +27,7 @@ def write_geneval(
     """
     root.mkdir(parents=True, exist_ok=True)
     if with_list:
-        write_lines(root / LIST, rows)
+        write_rows(root / LIST, rows)
     names = [f"{image:04}.png" for image in range(images_per_prompt)]
     for candidate in candidates or [""]:
         for number, row in enumerate(rows):
@@ -43,12 +43,6 @@ def write_prompt(folder: Path, row: dict[str, object], images: Sequence[str]) ->
     for shade, name in enumerate(images):
         (samples / name).write_bytes(_png(shade))
     return folder
-
-
-def write_lines(path: Path, rows: Sequence[object]) -> Path:
-    """Write a JSON Lines file."""
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def image_row(number: int, **changes: object) -> dict[str, object]:
