@@ -15,7 +15,7 @@ from tasks.datasets.entries import read_picture
 from tasks.datasets.geneval import NO_LIST, Generated, gaps, read_geneval
 from tasks.datasets.paths import NO_PICTURE
 from tasks.datasets.rows import read_row
-from tasks.errors import Problems
+from tasks.errors import InputError, Problems
 from tasks.protocols.loading import load_dataset
 from tasks.records import Requirement
 from tasks.records.parameters import T2I, RubricParameters
@@ -201,6 +201,13 @@ def test_flow_warns_only_about_what_it_judges(tmp_path: Path):
     assert warned("object") == (strange, bare)
     assert warned("object", ids=["00000/0000", "00001"], candidate=["a"]) == (strange,)
     assert warned("object", limit=1, candidate=["b"]) == (strange,)
+
+
+def test_dataset_without_the_flows_tags_is_refused_with_those_it_has(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS, 1)
+    said = "has no prompt for colors: colors judges the tags color_attr, colors; the dataset has only "
+    with pytest.raises(InputError, match=rf"{said}single_object \(2 prompts\), counting \(1 prompt\)$"):
+        load_dataset("colors", given(root))
 
 
 def test_prompts_come_from_folders_without_a_list(tmp_path: Path):

@@ -152,6 +152,8 @@ def test_best_image_has_highest_score_then_highest_aspect_mean(tmp_path: Path) -
     write_finished_run(tmp_path, "counting", 0, found)
     land(tmp_path)
     assert [row["sample_id"] for row in as_json_rows(query(tmp_path, "best_images"))] == ["0/2"]
+    gaps = query(tmp_path, "SELECT gap FROM t2i_leaderboard WHERE tag = 'counting'").rows
+    assert gaps == [(pytest.approx((5 + 9 + 9) / 3 - (5 + 3 + 4) / 3),)]
 
 
 def test_image_summary_has_scores_and_the_lowest_images(tmp_path: Path) -> None:
