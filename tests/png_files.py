@@ -4,9 +4,11 @@ import struct
 import zlib
 from io import BytesIO
 
+import pytest
 from PIL import Image
 
-from tasks.pictures.preparation import Policy
+from tasks.pictures.decoding import BadPicture
+from tasks.pictures.preparation import Policy, prepare
 
 POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
 RED, BLUE, WHITE = (255, 0, 0), (0, 0, 255), (255, 255, 255)
@@ -17,6 +19,14 @@ def file(image: Image.Image, name: str, **options: object) -> bytes:
     buffer = BytesIO()
     image.save(buffer, name, **options)
     return buffer.getvalue()
+
+
+def refusal(data: bytes, kind: type[BadPicture] = BadPicture, policy: Policy = POLICY) -> str:
+    """Return why a picture of this file is refused."""
+    with pytest.raises(BadPicture) as refused:
+        prepare(data, policy)
+    assert type(refused.value) is kind
+    return str(refused.value)
 
 
 def noise(width: int, height: int, mode: str = "RGB") -> Image.Image:

@@ -12,7 +12,7 @@ from endpoint_twins import moved_to
 from factories import judgment, slip
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, allowed_reply, error, one_word, refusal, text
-from written_datasets import png
+from written_datasets import png, write_checklist
 
 from tasks.demo.samples import draw_diagram_checks, draw_samples
 from tasks.judging.case import Call, Case
@@ -265,17 +265,9 @@ def test_people_who_disagree_about_a_check_share_its_score(answers: list[float |
 
 
 def write_manifest(folder: Path, pictures: int = 3) -> Path:
-    folder.mkdir()
     cups = {"id": "two", "question": "How many cups are there?", "expected": 2, "form": "number", "parents": ["red"]}
     checks = [{"id": "red", "question": "Is it red?", "expected": "yes", "group": "color"}, {**cups, "group": "count"}]
-    rows: list[str] = []
-    for number in range(pictures):
-        (folder / f"{number}.png").write_bytes(png(number))
-        row = {"id": f"s{number}", "prompt": f"cups {number}", "image": f"{number}.png", "candidate": "kiln"}
-        rows.append(json.dumps({**row, "checks": checks}))
-    target = folder / "cups.jsonl"
-    target.write_text("\n".join(rows))
-    return target
+    return write_checklist(folder, checks, pictures, candidate="kiln")
 
 
 def red_cups_judge(seen: Request) -> Reply:

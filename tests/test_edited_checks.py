@@ -9,7 +9,7 @@ import pytest
 from factories import finished, outcome, page_trend
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, allowed_reply, text
-from written_datasets import png
+from written_datasets import write_checklist
 
 from tasks.comparing.alarms import newest_places
 from tasks.comparing.candidate_gate import least_score, no_worse
@@ -174,20 +174,6 @@ def test_each_instrument_has_its_own_rule_for_satisfied(tmp_path: Path) -> None:
 # Whole runs
 
 
-def write_manifest(folder: Path, second: str) -> Path:
-    """Write a manifest of four pictures, each with two checks."""
-    folder.mkdir(exist_ok=True)
-    checks = [{"id": "red", "question": "Is it red?", "expected": "yes"}]
-    checks.append({"id": "two", "question": second, "expected": "yes"})
-    rows: list[dict[str, Any]] = []
-    for number in range(4):
-        (folder / f"{number}.png").write_bytes(png(number))
-        rows.append({"id": f"s{number}", "prompt": f"cups {number}", "image": f"{number}.png", "checks": checks})
-    target = folder / "cups.jsonl"
-    target.write_text("\n".join(map(json.dumps, rows)))
-    return target
-
-
 def yes_judge(seen: Request) -> Reply:
     """A judge that answers yes, but no to the second check if it is asked alone."""
     if seen.schema_name == "probe":
@@ -202,7 +188,9 @@ def test_runs_compare_after_an_edit_and_across_instruments(tmp_path: Path, jury:
     with LoopbackJudge(yes_judge) as judge:
 
         def run_checks(second: str, *more: str) -> None:
-            data = write_manifest(tmp_path / "data", second)
+            questions = {"red": "Is it red?", "two": second}
+            checks = [{"id": name, "question": each, "expected": "yes"} for name, each in questions.items()]
+            data = write_checklist(tmp_path / "data", checks, 4)
             code, _, err = jury("run", "facts", "--dataset", data, *judged_by(judge), *more)
             assert code == 0, err
 

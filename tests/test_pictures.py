@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
-from png_files import BLUE, POLICY, RED, WHITE, chunk, file, noise, oriented, png
+from png_files import BLUE, POLICY, RED, WHITE, chunk, file, noise, oriented, png, refusal
 
-from tasks.pictures.decoding import BadPicture, NoReader
 from tasks.pictures.preparation import Picture, Policy, prepare
 
 
@@ -39,13 +38,6 @@ def sent_bytes(picture: Picture) -> bytes:
 def sent_pixels(data: bytes, policy: Policy = POLICY) -> list[object]:
     image = Image.open(BytesIO(sent_bytes(prepare(data, policy))))
     return [image.getpixel((x, y)) for y in range(image.height) for x in range(image.width)]
-
-
-def refusal(data: bytes, policy: Policy = POLICY) -> str:
-    with pytest.raises(BadPicture) as refused:
-        prepare(data, policy)
-    assert not isinstance(refused.value, NoReader)
-    return str(refused.value)
 
 
 TURNED = PngInfo()
@@ -242,7 +234,7 @@ def test_bloated_png_is_rewritten_at_its_own_size():
 
 
 def test_byte_limit_too_small_for_any_size_is_refused():
-    message = refusal(file(noise(40, 30), "PNG"), POLICY.model_copy(update={"max_bytes": 20}))
+    message = refusal(file(noise(40, 30), "PNG"), policy=POLICY.model_copy(update={"max_bytes": 20}))
     assert message == "40x30 cannot be made small enough for 20 bytes"
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from png_files import BLUE, POLICY, RED, WHITE, file, oriented
+from png_files import BLUE, POLICY, RED, WHITE, file, oriented, refusal
 
 from tasks.datasets.paths import Folder
 from tasks.errors import InputError
 from tasks.pictures import decoding
-from tasks.pictures.decoding import PACKAGES, BadPicture, NoReader, format_of
+from tasks.pictures.decoding import PACKAGES, NoReader, format_of
 from tasks.pictures.preparation import Picture, as_shown, prepare
 
 NOT_INSTALLED = "the extra `vector` is not installed: this machine cannot draw PDF and SVG"
@@ -40,13 +40,6 @@ def corners(image: Image.Image) -> tuple[object, object]:
     # Steps of 15: compression may change a color slightly.
     stepped = image.point([round(value / 15) * 15 for value in range(256)] * 3)
     return stepped.getpixel((0, 0)), stepped.getpixel((image.width - 1, image.height - 1))
-
-
-def refusal(data: bytes, kind: type[BadPicture] = BadPicture) -> str:
-    with pytest.raises(BadPicture) as refused:
-        prepare(data, POLICY)
-    assert type(refused.value) is kind
-    return str(refused.value)
 
 
 TWO_RECTANGLES = '<rect width="60" height="20" fill="red"/><rect y="20" width="60" height="20" fill="blue"/>'

@@ -69,6 +69,15 @@ def write_rows(path: Path, rows: Sequence[dict[str, object]]) -> Path:
     return path
 
 
+def write_checklist(folder: Path, checks: Sequence[object], pictures: int, **row: object) -> Path:
+    """Write a manifest of so many pictures, each with these checks."""
+    folder.mkdir(exist_ok=True)
+    for number in range(pictures):
+        (folder / f"{number}.png").write_bytes(png(number))
+    named = ({"id": f"s{n}", "prompt": f"cups {n}", "image": f"{n}.png", "checks": checks} for n in range(pictures))
+    return write_rows(folder / "cups.jsonl", [each | row for each in named])
+
+
 def write_benchmark(root: Path, records: Sequence[object], flow: str = "diagram", split: str = "test") -> Path:
     """Write a PaperBananaBench folder with these records, and Human pictures 0 to 9."""
     write_json(root / flow / f"{split}.json", records)
