@@ -51,22 +51,16 @@ def hugging_face_cache(root: Path) -> tuple[Path, Path]:
     return snapshot / "data.jsonl", blobs
 
 
-def test_followed_folders_become_absolute_without_empty_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hugging_face_cache_is_read_if_blobs_folder_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     manifest, blobs = hugging_face_cache(tmp_path)
     monkeypatch.chdir(blobs)
-    assert "give --follow-links" in refusal("diagram", manifest, follow_links=[""])
-    assert len(load("diagram", manifest, follow_links=["", str(blobs), ""]).samples) == 2
-    assert absolute(PairwiseParameters(dataset=str(manifest), follow_links=["", "b"])).follow_links == [f"{blobs}/b"]
-
-
-def test_hugging_face_cache_is_read_if_blobs_folder_is_followed(tmp_path: Path):
-    manifest, blobs = hugging_face_cache(tmp_path)
-    words = refusal("diagram", manifest)
+    words = refusal("diagram", manifest, follow_links=[""])  # an empty entry is not the current folder
     assert f"path 'h.png' leaves the dataset folder {manifest.parent}, since a link leads to {blobs}/sha1" in words
     assert f"give --follow-links {blobs} if links may lead there" in words
-    dataset = load("diagram", manifest, follow_links=[str(blobs)])
+    dataset = load("diagram", manifest, follow_links=["", str(blobs), ""])
     assert pictures(dataset, "human") == [png(9), png(9)]
     assert pictures(dataset, "model") == [png(0), png(1)]
+    assert absolute(PairwiseParameters(dataset=str(manifest), follow_links=["", "b"])).follow_links == [f"{blobs}/b"]
 
 
 def test_linked_candidate_is_read_if_its_folder_is_followed(tmp_path: Path):

@@ -17,6 +17,7 @@ from written_images import prompt_row, write_geneval
 
 from tasks.protocols.loading import load_dataset
 from tasks.records.parameters import RubricParameters
+from tasks.rubrics.importer import import_prompts
 
 FLOWS = ("object", "counting", "colors", "position")
 TAGS = ("single_object", "two_object", "counting", "colors", "color_attr", "position")
@@ -127,7 +128,7 @@ def test_results_belong_to_their_own_image(tmp_path: Path, loopback: LoopbackJud
 def test_imported_set_is_sent_word_for_word(
     drawn: Path, tmp_path: Path, jury: Any, ask: Any, documents: dict[str, Path]
 ) -> None:
-    assert jury("prompts", "import", documents["json"], "--set", tmp_path / "set")[0] == 0
+    import_prompts(documents["json"], str(tmp_path / "set"))
     code, _, err = jury("run", "counting", "--dataset", drawn, "--limit", 2, "--prompt-set", tmp_path / "set")
     assert code == 0, err
     published = json.loads(documents["json"].read_text(encoding="utf-8"))["counting"]

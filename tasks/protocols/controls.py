@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from tasks.protocols.protocol import Answered
-from tasks.records import FALSE_PREFERENCE, NEGLECT, Order, Outcome, Sample
+from tasks.records import FALSE_PREFERENCE, NEGLECT, REENCODED, SAME, Order, Outcome, Sample
 from tasks.statistics.intervals import DECIMALS
 
 
@@ -35,11 +35,11 @@ class ControlRules(ABC):
 
     instructions: ClassVar[Mapping[str, str]]
     """Role of a picture that controls may alter -> text that they paint into it."""
-    replaced: ClassVar[Mapping[str, str]] = {}
-    """Control that the kind cannot show -> the one that a sample gets instead."""
-    tested: ClassVar[str]
+    replaced: ClassVar[Mapping[str, str]] = {SAME: REENCODED}
+    """Control that the kind cannot show -> the one that a sample gets instead: one picture has no second side."""
+    tested: ClassVar[str] = "image"
     """Role of the picture that a control shows another one for."""
-    taken: ClassVar[str]
+    taken: ClassVar[str] = "image"
     """Role of the picture in its place, of the same sample or of another; painted text gets the sample's own."""
 
     @abstractmethod

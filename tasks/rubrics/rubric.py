@@ -321,7 +321,7 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET, only: Collection[str] 
     """
     default = _prompt_files(PROMPTS / flow) if flow in PROMPT_MODELS else {}
     if not default:
-        raise InputError(f"there are no prompts for flow {flow!r}; flows with prompts: {listed(_holdings(PROMPTS))}")
+        raise InputError(f"there are no prompts for flow {flow!r}; flows with prompts: {listed(holdings())}")
     own = _overlay(flow, prompt_set)
     sources = {name: _placed(_read_file(file), default.get(name)) for name, file in {**default, **own}.items()}
     model = PROMPT_MODELS[flow]
@@ -344,7 +344,8 @@ def prompt_sets() -> list[str]:
 
 def holdings(prompt_set: str = DEFAULT_SET) -> dict[str, list[str]]:
     """Return flow -> dimensions that the set itself has prompts for. Raises InputError if the set does not exist."""
-    return _holdings(_folder(prompt_set))
+    flows = sorted(path for path in _folder(prompt_set).glob("*") if path.is_dir() and path != SETS)
+    return {path.name: list(files) for path in flows if (files := _prompt_files(path))}
 
 
 def tags_of(flow: str, prompt_set: str) -> list[str]:
@@ -376,12 +377,6 @@ def _overlay(flow: str, prompt_set: str) -> dict[str, Path]:
     listing = "; ".join(f"{name}: {listed(dimensions)}" for name, dimensions in held.items())
     found = f"holds {listing}; nothing for {flow}" if held else "holds no file <flow>/<dimension>.md"
     raise InputError(f"prompt set {prompt_set!r} {found}")
-
-
-def _holdings(folder: Path) -> dict[str, list[str]]:
-    """Return flow -> dimensions of the prompt files under `folder`."""
-    flows = sorted(path for path in folder.glob("*") if path.is_dir() and path != SETS)
-    return {path.name: list(files) for path in flows if (files := _prompt_files(path))}
 
 
 def _prompt_files(folder: Path) -> dict[str, Path]:
