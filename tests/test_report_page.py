@@ -159,7 +159,7 @@ def test_pictures_beside_a_page_are_served_and_removed_with_it(
     [
         (["20201111"], "no run is called '20201111'"),
         (["2026111"], "is the beginning of several runs"),
-        (["--flow", "plot"], "no finished plot evaluation"),
+        (["--flow", "plot"], "no finished plot run"),
         ([LATER, "--flow", "diagram"], "not both"),
     ],
 )

@@ -12,7 +12,7 @@ from tasks.comparing.candidate_gate import least_score, markdown, no_worse
 from tasks.comparing.comparison import Comparison, compare
 from tasks.comparing.verdict import difference_grid, notes, outcome_words, side_words
 from tasks.errors import InputError
-from tasks.history.queries import find, held_open, last_comparable, newest_measured, runs_of_candidates
+from tasks.history.queries import find, held_open, last_comparable, newest, runs_of_candidates
 from tasks.ledger.remote import local_cache
 from tasks.pages.page_names import where
 from tasks.presentation.tables import console, grid_table
@@ -88,7 +88,7 @@ def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], flow: str) 
     if len(runs) == 2:
         return runs[0], runs[1]
     candidate = names[1]
-    after = find(store, runs[0]).run_id if runs else newest_measured(store, flow, candidate)
+    after = find(store, runs[0]).run_id if runs else newest(store, flow, candidate, measured=True)
     if names[0] != names[1]:
         return after, after
     before, _ = last_comparable(store, after, candidate)

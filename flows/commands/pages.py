@@ -9,7 +9,7 @@ from flows.commands.console import Command, say, warn
 from flows.commands.options import no_pictures_option, path_option, store_option
 from tasks.errors import InputError
 from tasks.history.forgetting import exchange_beside
-from tasks.history.queries import choose, find, held_open
+from tasks.history.queries import find, held_open, newest
 from tasks.ledger.labels import Exchanged
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.pages.page_names import where
@@ -78,7 +78,7 @@ def report(run: str, flow: str | None, output: str, no_pictures: bool, store: st
 
     folder = local_cache(store)
     with held_open(folder):
-        evaluation = gather(folder, choose(folder, run, flow or ""))
+        evaluation = gather(folder, find(folder, run).run_id if run else newest(folder, flow or ""))
     size = write_page(folder, evaluation, target, with_pictures=not no_pictures)
     what = f"{number_of(len(evaluation.samples), 'sample')} of {evaluation.about['run_id']}"
     say(f"{target}: {what}, {size / 1e6:,.1f} MB; it opens in any browser, offline too")

@@ -276,21 +276,19 @@ def _json(value: object) -> object:
 
 
 def write_frames(store: Path, questions: Sequence[str], seconds: float, folder: Path) -> None:
-    """Write each answer as an Arrow file into a folder, `0`, `1` …; see `frames`."""
-    for number, frame in enumerate(frames(store, questions, seconds)):
-        frame.write_ipc(folder / str(number))
-
-
-def frames(store: Path, questions: Sequence[str], seconds: float) -> "list[DataFrame]":
-    """Return all rows of the tables or views of these names, or the answers to SQL, all at one moment.
+    """Write all rows of the tables or views of these names, or the answers to SQL, all at one moment, as Arrow files.
 
     JSON columns are texts; a second column of one name is `<name>_2`. A statement that is not a query gives no columns.
+
+    Args:
+        folder: folder of the files, which are named `0`, `1` …
 
     Raises:
         InputError: there is no such name, no answer to the SQL, or a frame cannot hold the answer.
     """
     with opened(store) as db:
-        return [_frame(db, as_sql(db, question), seconds) for question in questions]
+        for number, question in enumerate(questions):
+            _frame(db, as_sql(db, question), seconds).write_ipc(folder / str(number))
 
 
 def _frame(db: Connection, sql: str, seconds: float) -> "DataFrame":
@@ -375,36 +373,23 @@ def find(store: Path, wanted: str) -> Evaluation:
     return (exact or found)[0]
 
 
-def choose(store: Path, run: str = "", flow: str = "") -> str:
-    """Return the id of the finished evaluation to report: the named one, or the newest of a flow or of all.
+def newest(store: Path, flow: str = "", candidate: str = "", measured: bool = False) -> str:
+    """Return the id of the newest finished evaluation of a flow and a candidate; empty: of any.
 
-    Raises:
-        InputError: there is no such evaluation, or several ids begin so.
-    """
-    if run:
-        return find(store, run).run_id
-    newest = "SELECT run_id FROM evaluations WHERE $1 IN ('', flow) ORDER BY started_at DESC, run_id DESC LIMIT 1"
-    found = query(store, newest, values=(flow,)).rows
-    if not found:
-        what = f"finished {flow} evaluation" if flow else "finished evaluation"
-        raise InputError(f"{store} holds no {what}; `jury status` lists the runs")
-    return str(found[0][0])
-
-
-def newest_measured(store: Path, flow: str = "", candidate: str = "") -> str:
-    """Return the id of the newest evaluation that measured something, of a flow and a candidate; empty: of any.
+    Args:
+        measured: choose only among those that measured something.
 
     Raises:
         InputError: there is none.
     """
     sql = """SELECT run_id FROM evaluations
-        WHERE measured AND $1 IN ('', flow) AND ($2 = '' OR list_contains(candidates, $2))
+        WHERE (measured OR NOT $1) AND $2 IN ('', flow) AND ($3 = '' OR list_contains(candidates, $3))
         ORDER BY started_at DESC, run_id DESC LIMIT 1"""
-    found = query(store, sql, values=(flow, candidate)).rows
+    found = query(store, sql, values=(measured, flow, candidate)).rows
     if not found:
-        of = f" of {candidate}" if candidate else ""
         what = f"finished {flow} run" if flow else "finished run"
-        raise InputError(f"{store} holds no {what}{of} with own replies; `jury status` lists the runs")
+        of = (f" of {candidate}" if candidate else "") + " with own replies" * measured
+        raise InputError(f"{store} holds no {what}{of}; `jury status` lists the runs")
     return str(found[0][0])
 
 
