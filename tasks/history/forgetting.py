@@ -44,8 +44,8 @@ from tasks.ledger.run_files import (
     moment_of,
     read_end,
     read_record,
-    read_rows,
     read_start,
+    read_valid,
     record_bytes,
     run_folders,
     start_of,
@@ -108,8 +108,14 @@ def make_plan(store: Path, kind: Kind, name: str, flow: str) -> Plan:
     """Search all runs for the data to remove, without changing anything."""
     starts = {run: start_of(run) for run in run_folders(store)}
     plan = Plan(kind=kind, name=name, flow=flow)
-    shows = {sha256 for run, start in starts.items() for row in _meant(plan, run, start) for sha256 in pictures_of(row)}
-    stays = {sha256 for run, start in starts.items() for sha256 in _kept(plan, run, start)}
+    shows, stays = set[str](), set[str]()
+    for run, start in starts.items():
+        whole = is_whole(plan, run, start)
+        for row in all_rows(run):
+            if whole or (start and plan.means(start.flow, row)):
+                shows |= pictures_of(row)
+            elif not is_control(row):
+                stays |= pictures_of(row)
     plan = plan.model_copy(update={"pictures": tuple(sorted(shows - stays))})
     changes = {run.name: _change(plan, run, start) for run, start in starts.items()}
     return plan.model_copy(update={"runs": {name: change for name, change in changes.items() if change}})
@@ -136,21 +142,6 @@ def is_whole(plan: Plan, run: Path, start: RunStart | None) -> bool:
     if plan.kind != "candidate" or not start or plan.flow not in ("", start.flow):
         return False
     return bool(start.candidates) and {*start.candidates} == {plan.name}
-
-
-def _meant(plan: Plan, run: Path, start: RunStart | None) -> Iterator[Row]:
-    if is_whole(plan, run, start):
-        yield from all_rows(run)
-    elif start:
-        yield from (row for row in all_rows(run) if plan.means(start.flow, row))
-
-
-def _kept(plan: Plan, run: Path, start: RunStart | None) -> Iterator[str]:
-    """Yield the pictures in the kept rows of samples."""
-    if not is_whole(plan, run, start):
-        for row in all_rows(run):
-            if not is_control(row) and not (start and plan.means(start.flow, row)):
-                yield from pictures_of(row)
 
 
 def shown(store: Path) -> set[str]:
@@ -325,7 +316,7 @@ def _goes(plan: Plan, flow: str, row: Row) -> bool:
 def _labels(store: Path, plan: Plan) -> Written:
     for folder in labels.label_folders(store):
         about, name = labels.read_label_set(folder), f"labels/{folder.name}"
-        rows = [labels.LabelRow.model_validate(row) for row in read_rows(folder / labels.LABELS)]
+        rows = [*read_valid(folder / labels.LABELS, labels.LabelRow)]
         of_run = {"of_run": about.of_run}
         stay = [row for row in rows if not _goes(plan, about.flow, {**row.model_dump(), **of_run})]
         if len(stay) == len(rows) == about.labels:

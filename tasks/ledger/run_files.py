@@ -116,14 +116,12 @@ def read_progress(run: Path) -> str:
 
 def read_judgments(run: Path) -> Iterator[Judgment]:
     """Return the judgments of a run in order of arrival, including those of control samples (`control`)."""
-    path = run / JUDGMENTS
-    return (validate_row(Judgment, row, path, number) for number, row in _numbered_rows(path))
+    return read_valid(run / JUDGMENTS, Judgment)
 
 
 def read_outcomes(run: Path) -> Iterator[Outcome]:
     """Return the outcomes of a run in order of decision, including those of control samples (`control`)."""
-    path = run / OUTCOMES
-    return (validate_row(Outcome, row, path, number) for number, row in _numbered_rows(path))
+    return read_valid(run / OUTCOMES, Outcome)
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -132,7 +130,16 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         InputError: a row is damaged; with file and line.
     """
-    return (row for _, row in _numbered_rows(path))
+    return (parse_row(line, path, number) for number, (_, line) in enumerate(whole_lines(path), 1))
+
+
+def read_valid(path: Path, kind: type[R]) -> Iterator[R]:
+    """Return the rows of a ledger file as records; none if the file is absent.
+
+    Raises:
+        InputError: a row is damaged, or another version wrote it; with file and line.
+    """
+    return (validate_row(kind, row, path, number) for number, row in enumerate(read_rows(path), 1))
 
 
 def read_record(path: Path, kind: type[R]) -> R:
@@ -201,10 +208,6 @@ def validate_row(kind: type[R], row: dict[str, Any], path: Path, line: int = 1) 
         return kind.model_validate(row)
     except ValidationError as error:
         raise InputError(f"{path}, line {line}: damaged: {first_fault(error)}") from None
-
-
-def _numbered_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    return ((number, parse_row(line, path, number)) for number, (_, line) in enumerate(whole_lines(path), 1))
 
 
 def _check_time(moment: str, path: Path) -> None:

@@ -47,11 +47,10 @@ class Kept(Generic[R]):
     def read(self, place: Path) -> Iterator[R]:
         """Yield the rows of a folder; InputError if one is damaged, of a newer version, or of another folder."""
         file = place / self.file
-        for number, row in enumerate(ledger.read_rows(file), 1):
-            found = ledger.validate_row(self._rows, row, file, number)
-            if self._name(found) != place.name:
+        for number, row in enumerate(ledger.read_valid(file, self._rows), 1):
+            if self._name(row) != place.name:
                 raise InputError(f"{file}, line {number}: refused: it is of another {self._what}")
-            yield found
+            yield row
 
     def history_rows(self, place: Path) -> Iterator[dict[str, Any]]:
         """Return the rows of a folder as rows of their table in the history; InputError as in `read`."""
