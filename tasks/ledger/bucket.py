@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from math import inf
 from pathlib import PurePosixPath
-from typing import Any, Literal, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 from tasks.errors import InputError
@@ -32,18 +32,6 @@ _SECRET = re.compile(r":[^:]*:.*@|:/[^/].*:.*@|[?#]")
 
 class RemoteUnavailable(OSError):
     """Failure to reach the remote store, or its refusal. Nothing local is lost, and a later retry may help."""
-
-
-class _Files(Protocol):
-    """Methods that are used of fsspec's file systems, which have no types of their own."""
-
-    def invalidate_cache(self) -> None: ...
-    def find(self, path: str, detail: Literal[True]) -> dict[str, dict[str, Any]]: ...
-    def pipe(self, path: dict[str, bytes], **options: str) -> None: ...
-    def mv(self, path: str, name: str, /) -> None: ...
-    def rm(self, path: list[str]) -> None: ...
-
-    cat: Callable[..., dict[str, bytes | Exception]]
 
 
 def checked_url(store: str) -> str:
@@ -87,7 +75,7 @@ class Bucket:
         """
         with self._reaching():
             self._files.invalidate_cache()
-            found = self._files.find(self._path(name), detail=True)
+            found: dict[str, dict[str, Any]] = self._files.find(self._path(name), detail=True)
         named = {path.removeprefix(self._path("")): int(about["size"]) for path, about in found.items()}
         # Bucket browsers create empty objects whose names end in a slash, to show them as folders.
         fitting = {each: size for each, size in named.items() if fits(each) and size <= most}
@@ -99,7 +87,8 @@ class Bucket:
         paths = {self._path(name): name for name in names}
         found: dict[str, bytes] = {}
         with self._reaching():
-            for path, data in (self._files.cat(list(paths), on_error="return") if paths else {}).items():
+            answers: dict[str, bytes | Exception] = self._files.cat(list(paths), on_error="return") if paths else {}
+            for path, data in answers.items():
                 if isinstance(data, bytes):
                     found[paths[path]] = data
                 elif not isinstance(data, FileNotFoundError):
@@ -147,11 +136,12 @@ class Bucket:
             raise RemoteUnavailable(f"The store {self.url} cannot be used now: {words}") from error
 
 
-def _open(url: str, scheme: str) -> tuple[_Files, str]:
+def _open(url: str, scheme: str) -> tuple[Any, str]:
+    """Return fsspec's file system for a URL, and the path of the URL's place in it."""
     try:
         from fsspec.core import url_to_fs  # pyright: ignore
 
-        files, root = cast("tuple[_Files, str]", url_to_fs(url, **_OPTIONS.get(scheme, {})))
+        files, root = cast("tuple[Any, str]", url_to_fs(url, **_OPTIONS.get(scheme, {})))
     except ImportError as error:
         cure = ": pip install -e '.[s3]', in the folder of Image Jury" if scheme in ("s3", "s3a") else ""
         raise InputError(f"The store {url} needs a package that is not installed ({error}){cure}") from error

@@ -162,7 +162,7 @@ class OtherCalls:
         self._due: list[OtherCall] = []
 
     async def ask(self, vlm: Vlm, question: Request) -> Reply:
-        """Ask a question about no sample, and add the call.
+        """Ask a question about no sample, and add the call; store those added if they are enough.
 
         Raises:
             InputError: it does not fit into the budget.
@@ -177,7 +177,9 @@ class OtherCalls:
                 "replies so far are kept, and the same command goes on from there"
             )
         reply = await vlm.ask(question)
-        charge = await self.note(question, reply)
+        charge = await self.add(question, reply)
+        if len(self._due) >= TOGETHER:
+            await self.write_down()
         if budget:
             budget.settle(call, self._purpose, billed(charge))
         return reply
@@ -210,13 +212,6 @@ class OtherCalls:
             charge = await self.add(request, reply)
             if self._budget:
                 self._budget.pay(charge.price)
-
-    async def note(self, request: Request, reply: Reply) -> Charge:
-        """Add a call that has ended, and store those added if they are enough; return its cost."""
-        charge = await self.add(request, reply)
-        if len(self._due) >= TOGETHER:
-            await self.write_down()
-        return charge
 
     async def add(self, request: Request, reply: Reply) -> Charge:
         """Add a call that has ended; return its cost. Calls of the embedded judge are not stored."""

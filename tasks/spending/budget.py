@@ -13,7 +13,7 @@ from functools import partial
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tasks.errors import InputError
 from tasks.ledger.bucket import in_daemon_thread
@@ -247,11 +247,11 @@ def in_random_order(samples: Sequence[Sample], seed: str) -> tuple[Sample, ...]:
     Added or removed samples change nothing for the others. The seed is the dataset's key, so that the same command with
     more budget goes on where this one stops.
     """
-    return tuple(sorted(samples, key=lambda sample: _place(f"{seed}\n{sample.subject}")))
 
+    def place(sample: Sample) -> bytes:
+        return sha256(f"{seed}\n{sample.subject}".encode("utf-8", "surrogatepass")).digest()
 
-def _place(name: str) -> bytes:
-    return sha256(name.encode("utf-8", "surrogatepass")).digest()
+    return tuple(sorted(samples, key=place))
 
 
 def units(ordered: Iterable[T], sample_of: Callable[[T], Sample]) -> Iterator[list[T]]:
@@ -522,15 +522,12 @@ class MonthLimit:
         self.amount = max(0.0, self.rest if self._wanted is None else min(self._wanted, self.rest))
 
     def _counts(self, other: Open) -> bool:
-        own = self._start
-        if own is None or other.start.run_id in self._before:
-            return own is None or not self._follows(other)
-        return other.start.run_id < own.run_id and not self._follows(other)
-
-    def _follows(self, other: Open) -> bool:
-        """Return whether this run repeats the other's shard of an evaluation, since the other's process vanished."""
-        own = self._start
-        return own is not None and own.shards > 1 and _shard(own) == _shard(other.start)
+        own, theirs = self._start, other.start
+        if own is None:
+            return True
+        if own.shards > 1 and (own.evaluation_id, own.shard) == (theirs.evaluation_id, theirs.shard):
+            return False  # this run repeats that shard, since its process vanished
+        return theirs.run_id in self._before or theirs.run_id < own.run_id
 
     def _of_shard(self, found: Sum, rest: float) -> float:
         """Return the rest of the shard's equal share of the money from before the evaluation.
@@ -544,7 +541,3 @@ class MonthLimit:
         unspent = sum(each.unspent for each in others if self._counts(each))
         spent = self.month.of_shards(own.evaluation_id, found)
         return (rest + unspent + sum(spent.values())) / own.shards - spent.get(own.shard, 0.0)
-
-
-def _shard(start: RunStart) -> tuple[Any, ...]:
-    return start.evaluation_id, start.shard

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,6 +64,7 @@ class Seen(NamedTuple):
 
 
 Worth = Callable[[Amounts], float]
+_of_dimension = attrgetter("dimension")
 
 
 def past_replies(store: Path, like: RunStart) -> list[Judgment]:
@@ -124,7 +126,7 @@ class Expected:
 
     def __init__(self, replies: Sequence[Seen], tries: float = 1.0) -> None:
         self._tries = tries
-        self._replies = {name: list(its) for name, its in groupby(sorted(replies, key=_dimension), _dimension)}
+        self._replies = {name: list(its) for name, its in groupby(sorted(replies, key=_of_dimension), _of_dimension)}
         self._tokens = _fit(replies)
 
     def replies(self, dimension: str) -> int:
@@ -193,10 +195,6 @@ def _fit(replies: Sequence[Seen]) -> Callable[[int, float], float | None]:
     found: Any = nnls(sizes, tokens)  # pyright: ignore[reportUnknownVariableType]
     always, each_letter, each_megapixel = map(float, found[0])
     return lambda letters, megapixels: always + each_letter * letters + each_megapixel * megapixels
-
-
-def _dimension(reply: Seen) -> str:
-    return reply.dimension
 
 
 def _same_judge(one: RunStart, other: RunStart) -> bool:
