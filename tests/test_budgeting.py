@@ -35,9 +35,9 @@ def begin_budget(store: Path, now: RunStart = NOW, **given: Any) -> Budget:
 
 def test_expected_prices_begin_with_those_of_earlier_runs(tmp_path: Path) -> None:
     rows = [judgment(f"s{n}", one, tokens_in=1000, tokens_out=100 + n) for one in DIMENSIONS[:3] for n in range(100)]
-    write_run(tmp_path, start(parameters=PairwiseParameters(judge=JUDGE).model_dump(mode="json")), rows, end())
-    now = NOW.model_copy(update={"parameters": PairwiseParameters(judge=JUDGE).model_dump(mode="json")})
-    budget = begin_budget(tmp_path, now, budget=1)
+    parameters = PairwiseParameters(judge=JUDGE).model_dump(mode="json")
+    write_run(tmp_path, start(parameters=parameters), rows, end())
+    budget = begin_budget(tmp_path, NOW.model_copy(update={"parameters": parameters}), budget=1)
     assert budget.expected("readability", 10_000) == pytest.approx((1000 + 10 * 195) / 1e6, rel=0.01)
     assert budget.expected(DIMENSIONS[3], 10_000) == pytest.approx((10_000 + 10 * 1000) / 1e6)
 

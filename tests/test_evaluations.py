@@ -181,35 +181,33 @@ def counts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     }
 
 
-def test_half_of_the_replies_must_be_new(counts: dict[str, list[Any]]) -> None:
-    expected = [[20, 10, True], [20, 9, False], [20, 0, False], [20, 20, True]]
-    assert [counts[run_of(hour)] for hour in (2, 3, 4, 5)] == expected
+@pytest.mark.parametrize(
+    "expected",
+    [
+        {2: [20, 10, True], 3: [20, 9, False], 4: [20, 0, False], 5: [20, 20, True]},
+        {7: [20, 20, True], 8: [20, 0, False]},
+        {9: [12, 12, False], 10: [15, 15, False], 11: [20, 20, True], 12: [20, 0, False]},
+        {14: [3, 3, True]},
+        {19: [4, 0, False]},
+        {20: [0, 0, True], 21: [0, 0, False], 22: [0, 0, True]},
+    ],
+    ids=[
+        *("half must be new", "resumed killed run", "resumed stopped run", "of an incomplete evaluation"),
+        *("controls and failed calls measure nothing", "without replies"),
+    ],
+)
+def test_new_replies_are_counted_where_they_decide(
+    counts: dict[str, list[Any]], expected: dict[int, list[Any]]
+) -> None:
+    assert {hour: counts[run_of(hour)] for hour in expected} == expected
 
 
-def test_replies_of_a_killed_run_count_for_the_one_that_resumed_it(counts: dict[str, list[Any]]) -> None:
-    assert (counts[run_of(7)], counts[run_of(8)]) == ([20, 20, True], [20, 0, False])
-
-
-def test_replies_of_a_stopped_run_count_for_the_one_that_resumed_it(counts: dict[str, list[Any]]) -> None:
-    assert (counts[run_of(11)], counts[run_of(12)]) == ([20, 20, True], [20, 0, False])
-    assert (counts[run_of(9)], counts[run_of(10)]) == ([12, 12, False], [15, 15, False])
+def test_sentence_names_what_the_budget_left() -> None:
     assert STOPPED.sentence == (
         "Stopped at its budget of 10.0000: 9.9000 spent, 12 of 20 samples judged, a random part of them; "
         "the next may cost 0.2000, more than is left. The same command with more goes on."
     )
 
 
-def test_replies_of_an_incomplete_evaluation_count_for_the_complete_one(counts: dict[str, list[Any]]) -> None:
-    assert counts[run_of(14)] == [3, 3, True] and INCOMPLETE not in counts
-
-
 def test_killed_shard_costs_its_evaluation_no_reply(counts: dict[str, list[Any]]) -> None:
-    assert counts[WHOLE] == [4, 4, True]
-
-
-def test_controls_and_failed_calls_measure_nothing(counts: dict[str, list[Any]]) -> None:
-    assert counts[run_of(19)] == [4, 0, False]
-
-
-def test_run_without_replies_counts_as_measured_unless_reused(counts: dict[str, list[Any]]) -> None:
-    assert [counts[run_of(hour)][2] for hour in (20, 21, 22)] == [True, False, True]
+    assert counts[WHOLE] == [4, 4, True] and INCOMPLETE not in counts

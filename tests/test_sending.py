@@ -278,6 +278,7 @@ ODD = {
     "an empty part": "ledger//run.json",
     "this folder": "alarms/./told-x.json",
     "the folder above": "labels-removed/../ledger/x.json",
+    "the cache itself": "ledger/../run.json",
     "no character": "calls/a\0/calls.jsonl",
 }
 
@@ -290,8 +291,11 @@ def test_objects_without_a_valid_file_name_are_skipped_and_reported(
     write_run(tmp_path / "other", start(RUN), [outcome()], end())
     other = Remote(url, tmp_path / "other")
     other.send_all()
-    other.bucket.put({name: b"{}" for name in ODD.values()} | {"ledger/folder/": b""})
+    foreign = ("ledger/a/b/run.json", "ledger/.r/run.json")  # possible here, but of no run
+    other.bucket.put({name: b"{}" for name in (*ODD.values(), *foreign)} | {"ledger/folder/": b""})
     code, out, err = jury("store", "sync", "--store", url)
     assert code == 0 and "0 runs sent, 1 fetched" in out
     [words] = [line for line in err.splitlines() if "left out" in line]
-    assert f"{url}: 6 objects that no file here can be were left out, such as alarms/./told-x.json" in words
+    assert f"{url}: 7 objects that no file here can be were left out, such as alarms/./told-x.json" in words
+    assert [run.name for run in (local_cache(url) / "ledger").iterdir()] == [RUN]
+    assert not (local_cache(url) / "run.json").exists()
