@@ -63,14 +63,26 @@ def test_hugging_face_cache_is_read_if_blobs_folder_is_followed(tmp_path: Path, 
     assert absolute(PairwiseParameters(dataset=str(manifest), follow_links=["", "b"])).follow_links == [f"{blobs}/b"]
 
 
-def test_linked_candidate_is_read_if_its_folder_is_followed(tmp_path: Path):
-    write_geneval(tmp_path / "elsewhere", [PROMPT], 2, with_list=False)
-    root = write_geneval(tmp_path / "set", [PROMPT], 2, ["b"])
-    (root / "a").symlink_to(tmp_path / "elsewhere" / "a")
-    assert f"give --follow-links {tmp_path / 'elsewhere' / 'a'} if" in refusal("counting", root)
-    dataset = load("counting", root, follow_links=[str(tmp_path / "elsewhere")])
-    assert [sample.candidate for sample in dataset.samples] == ["a", "a", "b", "b"]
-    assert len(pictures(dataset, "image")) == 4
+@pytest.mark.parametrize(
+    ("flow", "part"),
+    [
+        ("counting", "a"),
+        ("counting", "a/00000/metadata.jsonl"),
+        ("diagram", "diagram/test.json"),
+        ("diagram", "results/diagram.json"),
+    ],
+)
+def test_linked_part_of_a_dataset_is_read_if_its_folder_is_followed(tmp_path: Path, flow: str, part: str):
+    images, given = flow == "counting", {"stage": ["vanilla"]} if flow == "diagram" else {}
+    bench = tmp_path / "set"
+    write_geneval(bench, [PROMPT], 2, ["a", "b"], with_list=False) if images else write_two_stages(bench)
+    (tmp_path / "elsewhere").mkdir()
+    place = (bench / part).rename(tmp_path / "elsewhere" / "moved")
+    (bench / part).symlink_to(place)
+    folder = place if place.is_dir() else place.parent
+    assert f"give --follow-links {folder} if links may lead there" in refusal(flow, bench, **given)
+    dataset = load(flow, bench, follow_links=[str(folder)], **given)
+    assert len(pictures(dataset, "image" if images else "model")) == 4
 
 
 @pytest.mark.parametrize("name", ["images/0.png", "0.png"])
@@ -105,26 +117,6 @@ def test_path_outside_without_link_does_not_suggest_following_links(tmp_path: Pa
 def test_missing_followed_folder_is_an_error(tmp_path: Path):
     with pytest.raises(ValueError, match=r"follow_links: .*/gone is no folder"):
         load("diagram", write_benchmark(tmp_path, [record(0)]), images=str(tmp_path), follow_links=["/gone"])
-
-
-@pytest.mark.parametrize("name", ["diagram/test.json", "results/diagram.json"])
-def test_linked_list_is_read_if_its_folder_is_followed(tmp_path: Path, name: str):
-    bench = write_two_stages(tmp_path / "bench")
-    (tmp_path / "elsewhere").mkdir()
-    place = (bench / name).rename(tmp_path / "elsewhere" / "list.json")
-    (bench / name).symlink_to(place)
-    given = {"stage": ["vanilla"]}
-    assert f"give --follow-links {place.parent} if links may lead there" in refusal("diagram", bench, **given)
-    assert len(load("diagram", bench, follow_links=[str(place.parent)], **given).samples) == 4
-
-
-def test_linked_prompt_row_is_read_if_its_folder_is_followed(tmp_path: Path):
-    root = write_geneval(tmp_path / "set", [PROMPT], 1, with_list=False)
-    (tmp_path / "elsewhere").mkdir()
-    place = (root / "a" / "00000" / "metadata.jsonl").rename(tmp_path / "elsewhere" / "metadata.jsonl")
-    (root / "a" / "00000" / "metadata.jsonl").symlink_to(place)
-    assert f"give --follow-links {place.parent} if links may lead there" in refusal("counting", root)
-    assert len(load("counting", root, follow_links=[str(place.parent)]).samples) == 1
 
 
 def test_list_beside_a_dataset_outside_the_roots_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -143,29 +143,20 @@ def _stage_picture(row: Row, stage: str, flow: str, needless: set[str], problems
 
 def _result_picture(row: Row, key: str, problems: Problems) -> PictureSource:
     """Return the picture under a key or, if the key is empty, under the key that the record names."""
-    text = _text_under(row, key or NAMED, problems)
-    if isinstance(text, PictureSource):
-        return text
-    if not key:
-        return _result_picture(row, text, problems)
+    if absent := absence(row, key or NAMED):
+        return absent
+    value = row.values[key or NAMED]
     try:
-        if is_url(text):
+        if not isinstance(value, str):
+            raise InputError(f"{quoted(key or NAMED)} is {kind(value)}, must be text or null")
+        if not key:
+            return _result_picture(row, value, problems)
+        if is_url(value):
             raise Habitual(f"key {key!r} holds a URL, and no URL is fetched: it must hold the picture", "URLs")
-        return in_record(row, key, text)
+        return in_record(row, key, value)
     except InputError as error:
         problems.add(row.where, error)
         return PictureSource(problem=str(error))
-
-
-def _text_under(row: Row, key: str, problems: Problems) -> str | PictureSource:
-    """Return the text under a key, or the reason for a missing picture; any other type is a problem."""
-    value = row.values.get(key)
-    if absent := absence(row, key):
-        return absent
-    if isinstance(value, str):
-        return value
-    problems.add(row.where, f"{quoted(key)} is {kind(value)}, must be text or null")
-    return PictureSource(problem=f"{NO_PICTURE}key {quoted(key)} is {kind(value)} in {row.where}")
 
 
 def _check_held(
@@ -350,12 +341,11 @@ def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
             f"generator's result file) or `images` (a folder of pictures); with neither, {usual} must exist; JSON "
             f"files there: {there}"
         )
+    field, is_kind, what = ("images", Path.is_dir, "folder") if parameters.images else ("results", Path.is_file, "file")
     if not given[0].exists():
-        raise InputError(f"{'images' if parameters.images else 'results'} {given[0]} does not exist")
-    if parameters.images and not given[0].is_dir():
-        raise InputError(f"images {given[0]} is not a folder")
-    if not parameters.images and not given[0].is_file():
-        raise InputError(f"results {given[0]} is not a file")
+        raise InputError(f"{field} {given[0]} does not exist")
+    if not is_kind(given[0]):
+        raise InputError(f"{field} {given[0]} is not a {what}")
     if parameters.images and parameters.stage:
         raise InputError("`stage` picks pictures of a result file: it cannot be given with `images`")
     return given[0]

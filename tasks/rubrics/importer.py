@@ -186,10 +186,8 @@ def _read(source: Path) -> tuple[list[Quoted], list[str]]:
     """Return the quoted texts of a document, and its other parts; one that begins with `{` is JSON, else Markdown.
 
     Line breaks of any kind become `\\n`. The text of a block is everything between its fences. An inner fence that is
-    escaped at the beginning of a line is unescaped; nothing else changes.
-
-    Raises:
-        InputError: the file cannot be read or is broken, with the place.
+    escaped at the beginning of a line is unescaped; nothing else changes. Raises InputError, with the place, if the
+    file cannot be read or is broken.
     """
     try:
         text = read_regular_text(source, LONGEST, (real_place(source),))

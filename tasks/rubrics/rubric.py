@@ -66,8 +66,7 @@ class Prompt(Record):
     def of_published(self, text: str) -> dict[str, Any]:
         """Return the front matter for a published text in place of this prompt.
 
-        Raises:
-            InputError: the text lacks what the front matter needs, or the kind has no published texts.
+        Raises InputError if the text lacks what the front matter needs, or the kind has no published texts.
         """
         raise InputError(f"{self.flow} has no published prompts")
 
