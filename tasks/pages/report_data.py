@@ -1,9 +1,8 @@
 """Data of a report: an evaluation with its numbers and samples, queried from the history."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +19,7 @@ from tasks.ledger.run_files import folder, read_start
 from tasks.pages.cards import LONGEST_TEXT, Card, Context, cards, reasons_by_question, text_limit
 from tasks.pages.queries import ask, corrected_words, people_lines, question
 from tasks.pages.unfinished import of_run
-from tasks.presentation.wording import Scored, judge_words
+from tasks.presentation.wording import Scored
 from tasks.protocols import display_of
 from tasks.protocols.display import Display, Terms, threshold_of
 from tasks.statistics.rates import RateRow
@@ -47,6 +46,12 @@ class Evaluation:
     """The row of the view `evaluations`."""
     answers: Mapping[str, list[dict[str, Any]]]
     """Name of a query -> rows."""
+    scores: list[Scored]
+    """Scores over all samples, by group of samples, and of aspects, as far as there are any."""
+    rates: list[RateRow]
+    """Rates of the judge's agreement with itself."""
+    controls: list[ControlRate]
+    """Rates of the control samples."""
     samples: list[Markup]
     """Cards of all samples as JSON, the lowest first. As objects they would take ten times the memory."""
     lowest: list[Card]
@@ -57,8 +62,8 @@ class Evaluation:
     """SHA-256 of all pictures of the samples."""
     comparisons: list[Comparison]
     """Comparisons with the last comparable evaluation, a candidate each; empty if there is none."""
-    points: list[Point]
-    """Points of its trends."""
+    trends: list[list[Point]]
+    """Scores over time of each candidate and dimension or tag with at least two."""
     watched: Watched | None
     """State of a scheduled evaluation against its baselines; None for any other."""
     state: str
@@ -75,14 +80,9 @@ class Evaluation:
         return display_of(self.flow)
 
     @property
-    def judge(self) -> str:
-        """Name and host of the judge."""
-        return judge_words(self.about["judge"], self.about["endpoint"])
-
-    @property
     def red(self) -> bool:
         """Whether the controls show that the scores are not to be trusted."""
-        return bool(red_words(self.control_rates()))
+        return bool(red_words(self.controls))
 
     @property
     def stopped(self) -> str:
@@ -130,23 +130,6 @@ class Evaluation:
         good_from = threshold_of(self.flow, self.about["parameters"])
         return self.display.notes(self.scores, Terms(self.flow, self.about["endpoint"], good_from))
 
-    @cached_property
-    def scores(self) -> list[Scored]:
-        """Scores over all samples, by group of samples, and of aspects, as far as there are any."""
-        return self._rows(self.display.row, "scores")
-
-    def trends(self) -> list[list[Point]]:
-        """Return the scores over time of each candidate and dimension or tag with at least two."""
-        return series_of(self.points)[:MOST_TRENDS]
-
-    def rates(self) -> list[RateRow]:
-        """Return the rates of the judge's agreement with itself."""
-        return self._rows(RateRow, "rates")
-
-    def control_rates(self) -> list[ControlRate]:
-        """Return the rates of the control samples."""
-        return [control_rate(**row) for row in self.answers["controls"]]
-
     @property
     def people(self) -> list[str]:
         """Sentences on people's labels for the scores; empty without labels."""
@@ -158,9 +141,6 @@ class Evaluation:
         its = (row for row in self.answers["people"] if (row["candidate"], row["dimension"]) in places)
         return [f"{row['candidate']} corrected by people {words}" for row in its if (words := corrected_words(row))]
 
-    def _rows(self, kind: type[Any], name: str) -> list[Any]:
-        return [kind(**{key: row[key] for key in kind.model_fields}) for row in self.answers[name]]
-
 
 def gather(store: Path, run_id: str) -> Evaluation:
     """Gather the evaluation with this id, or the run that has not finished; InputError if there is no history."""
@@ -168,6 +148,7 @@ def gather(store: Path, run_id: str) -> Evaluation:
         answers = {name: ask(store, name, run=run_id) for name in _QUESTIONS}
         [about] = ask(store, "evaluation", run=run_id)
         before, names = last_comparable(store, run_id)
+        trend = history.query(store, question("trend", run=run_id)).rows
         display = display_of(about["flow"])
         reasons, rows = ask(store, "reasons", run=run_id), history.query(store, question("samples", run=run_id))
         limit = text_limit(reasons, rows, TEXTS if len(rows.rows) <= EMBEDDED else TEXTS_OF_LARGE)
@@ -189,12 +170,19 @@ def gather(store: Path, run_id: str) -> Evaluation:
         return Evaluation(
             about=about,
             answers=answers,
+            scores=_rows(display.row, answers["scores"]),
+            rates=_rows(RateRow, answers["rates"]),
+            controls=[control_rate(**row) for row in answers["controls"]],
             samples=samples,
             lowest=lowest,
             fragile=fragile,
             pictures=pictures,
             comparisons=compare_candidates(store, before, run_id, names[:MOST_COMPARED]) if before else [],
-            points=[Point(*row) for row in history.query(store, question("trend", run=run_id)).rows],
+            trends=series_of(Point(*row) for row in trend)[:MOST_TRENDS],
             watched=watched(store, run_id) if about["scheduled"] else None,
             state="" if about["finished_at"] else of_run(store, read_start(folder(store, run_id))).words,
         )
+
+
+def _rows(kind: type[Any], rows: Iterable[Mapping[str, Any]]) -> list[Any]:
+    return [kind(**{key: row[key] for key in kind.model_fields}) for row in rows]

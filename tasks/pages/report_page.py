@@ -99,7 +99,6 @@ def page(
     taken = dict(islice(rest, len(one.first_pictures)))
     first = {sha256: address for sha256, address in taken.items() if sha256 in one.first_pictures}
     others = chain(((sha256, address) for sha256, address in taken.items() if sha256 not in first), rest)
-    trends = one.trends()
     return pieces(
         "report.html.j2",
         "report.js",
@@ -113,9 +112,9 @@ def page(
             "notices": one.notices or facts.unscored_notice(one.scores, one.answers["statuses"]),
             "groupings": [each for each in ("category", "difficulty") if each in groupings],
             "verdict": verdicts.verdict(one.display, one.scores, one.red),
-            "chips": facts.chips(one.display, one.scores, one.control_rates(), one.about, one.answers["cost"]),
+            "chips": facts.chips(one.display, one.scores, one.controls, one.about, one.answers["cost"]),
             "first": first,
-            "trends": [*zip(trends, trend_charts(trends, one.display.level), strict=True)],
+            "trends": [*zip(one.trends, trend_charts(one.trends, one.display.level), strict=True)],
             "samples": one.samples,
             "pictures": () if folder else others,
             **_HELPERS,
