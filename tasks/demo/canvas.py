@@ -113,7 +113,7 @@ class Canvas:
         """Write one line of text; `anchor` in Pillow's two letters."""
         self._draw.text((at[0] * FINENESS, at[1] * FINENESS), words, color, _font(size), anchor)
 
-    def block(self, area: Area, words: str, size: float, color: str) -> None:
+    def block(self, area: Area, words: str, size: float) -> None:
         """Write wrapped text in the middle of the area; the letters shrink until all of it fits."""
         width, height = area.right - area.left, area.bottom - area.top
         while len(lines := _wrap(words, width, size)) * size * LINE_SPACING > height and size > 5:
@@ -121,7 +121,7 @@ class Canvas:
         x, y = area.center
         first = y - (len(lines) - 1) / 2 * size * LINE_SPACING
         for number, line in enumerate(lines):
-            self.text((x, first + number * size * LINE_SPACING), line, size, color)
+            self.text((x, first + number * size * LINE_SPACING), line, size, INK)
 
 
 def _wrap(words: str, width: float, size: float) -> list[str]:

@@ -113,7 +113,7 @@ class Diagram:
         for number, (box, label) in enumerate(zip(boxes, self.labels, strict=True)):
             tone = self.palette[number // self.columns]
             canvas.box(box, tone.fill, tone.edge, radius=8)
-            canvas.block(box.shrink(8, 4), label, self.font_size, INK)
+            canvas.block(box.shrink(8, 4), label, self.font_size)
         return canvas.finish()
 
 
@@ -176,7 +176,7 @@ class Plot:
             canvas.line(((FRAME.left, _y(value)), (FRAME.right, _y(value))), "#dce0e2", 1)
             canvas.text((FRAME.left - 8, _y(value)), str(value), size - 1, INK, "rm")
         for room, words in zip(rooms, self.categories, strict=True):
-            canvas.block(Area(room.left, FRAME.bottom + 5, room.right, FRAME.bottom + 27), words, size - 1, INK)
+            canvas.block(Area(room.left, FRAME.bottom + 5, room.right, FRAME.bottom + 27), words, size - 1)
         canvas.line(((FRAME.left, FRAME.top), (FRAME.left, FRAME.bottom), (FRAME.right, FRAME.bottom)), LINE)
         canvas.text((FRAME.center[0], FRAME.bottom + 40), self.category, size, INK)
         canvas.text((8, FRAME.top - 20), self.y_label, size, INK, "lm")

@@ -204,12 +204,12 @@ def joined(marks: Iterable[Markup]) -> Markup:
     return Markup("").join(marks)
 
 
-def round_ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round values at equal distances, the first and the last of which enclose the range."""
+def round_ticks(low: float, high: float) -> list[float]:
+    """Return some five round values at equal distances, the first and the last of which enclose the range."""
     high = high if high > low else low + 1
     reach = high - low
-    power = 10.0 ** math.floor(math.log10(reach / most))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power * most >= reach)
+    power = 10.0 ** math.floor(math.log10(reach / 5))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power * 5 >= reach)
     return [number * step for number in range(math.floor(low / step), math.ceil(high / step) + 1)]
 
 

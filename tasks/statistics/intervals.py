@@ -434,8 +434,8 @@ def holm(found: Sequence[float]) -> list[float]:
     return [adjusted[place] for place in range(len(found))]
 
 
-def smallest_shown(spread: float, n: int, tail: float = TAIL, power: float = POWER) -> float | None:
-    """Return the smallest true difference whose interval excludes zero with the probability `power`.
+def smallest_shown(spread: float, n: int, tail: float = TAIL) -> float | None:
+    """Return the smallest true difference whose interval excludes zero with the probability `POWER`.
 
     It solves the sample-size formula of the paired t test for the difference (Chow, Shao and Wang, Sample Size
     Calculations in Clinical Research, 2008, section 3.1). Student's quantiles replace the normal ones, because
@@ -448,7 +448,7 @@ def smallest_shown(spread: float, n: int, tail: float = TAIL, power: float = POW
         return None
     from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
 
-    return float(stdtrit(n - 1, 1 - tail) + stdtrit(n - 1, power)) * spread / n**0.5
+    return float(stdtrit(n - 1, 1 - tail) + stdtrit(n - 1, POWER)) * spread / n**0.5
 
 
 OFFSET_MARGIN = 3.0
