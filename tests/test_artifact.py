@@ -33,7 +33,6 @@ from written_history import keep_thumbnails
 from flows.run import Progress
 from tasks.errors import InputError
 from tasks.judging.counts import CallCounts
-from tasks.judging.results import Results, control_rates
 from tasks.pages.artifact import THUMBNAIL_BYTES, markdown
 from tasks.pages.run_summary import cost_lines, price_lines, sentence, summarize
 from tasks.records import AspectScore, Judgment, Outcome
@@ -322,14 +321,10 @@ def test_sentence_states_the_verdict_and_failed_judgments(tmp_path: Path) -> Non
     )
 
 
-def test_sentence_names_the_better_candidate_and_each_tag(tmp_path: Path) -> None:
-    rows = [outcome(f"s{n}", "MMMM", candidate="alpha") for n in range(9)]
-    rows += [outcome(f"s{n}", "HHHH", "Human", candidate="beta") for n in range(9)]
-    found = summary(tmp_path / "two", *rows, candidates=("alpha", "beta"))
-    assert sentence(found).startswith("alpha scores higher than beta: 100.0 against 0.0 of 100, difference +100.0 [")
+def test_sentence_names_each_tag(tmp_path: Path) -> None:
     fields = {"flow": "object", "dimensions": ("single_object", "two_object"), "parameters": {"threshold": 7.0}}
     images = [image(score=9.0, tag="single_object"), image("s2", score=5.0, tag="two_object")]
-    assert sentence(summary(tmp_path / "tags", *images, **fields)) == (
+    assert sentence(summary(tmp_path, *images, **fields)) == (
         "single_object: alpha scores 9.00 (no interval below 8) of 10; "
         "two_object: alpha scores 5.00 (no interval below 8) of 10."
     )
@@ -341,19 +336,3 @@ def test_unfinished_run_is_summarized_and_missing_run_is_not_found(tmp_path: Pat
     write_run(tmp_path, start(), [judgment("s1"), outcome("s1")], None)
     found = summarize(tmp_path, RUN)
     assert found.end is None and found.outcomes.statuses == {"complete": 1}
-
-
-def test_summary_from_a_ledger_equals_results_added_row_by_row(tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"parameters": {"orders": "both", "votes": 1}}
-    outcomes = [outcome(f"s{number}", "MHGX", category="agent") for number in range(9)]
-    controls = [outcome(f"s{number}", "MMMM", control="blank") for number in range(2)]
-    judged = [judgment(f"s{number}", order=order) for number in range(9) for order in ("human_first", "model_first")]
-    written = summary(tmp_path, *outcomes, *controls, *judged, **changes)
-    results = Results(start(**changes), [tmp_path / "ledger" / RUN])
-    for row in (*outcomes, *controls):
-        results.add(row)
-    found = summarize(tmp_path, RUN)
-    assert found == written
-    assert results.scores == written.scores and results.rates == written.rates
-    assert control_rates(results.controls) == written.controls and results.outcomes == written.outcomes
-    assert found.rates and found.controls[1].failed == 2

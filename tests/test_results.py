@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from factories import RUN, end, image, line, outcome, start, write_run
+from factories import RUN, end, image, judgment, line, outcome, start, write_run
 from written_datasets import write_figures
 
 from flows.cli import main
@@ -22,6 +22,8 @@ ROWS = [
     outcome("s1", "MMMM", "Model", control="instruction"),
     outcome("s2", "GGGG", "Tie", control="same picture"),
 ]
+ASKED = [judgment(name, order=order) for name in ("s1", "s2") for order in ("human_first", "model_first")]
+TWICE = start(parameters={"orders": "both", "votes": 1})
 
 
 def all_results(results: Results) -> tuple[object, ...]:
@@ -30,7 +32,7 @@ def all_results(results: Results) -> tuple[object, ...]:
 
 
 def add_all(rows: list[Outcome], runs: list[Path]) -> Results:
-    results = Results(start(), runs)
+    results = Results(TWICE, runs)
     for row in rows:
         results.add(row)
     return results
@@ -38,26 +40,28 @@ def add_all(rows: list[Outcome], runs: list[Path]) -> Results:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return write_run(tmp_path, start(), [*ROWS], end())
+    return write_run(tmp_path, TWICE, [*ROWS, *ASKED], end())
 
 
 def test_added_outcomes_give_the_same_results_as_the_ledger(run: Path) -> None:
-    assert all_results(add_all(ROWS, [run])) == all_results(results_of(start(), [run]))
+    added, read = add_all(ROWS, [run]), results_of(TWICE, [run])
+    assert all_results(added) == all_results(read) and read.controls
+    assert {"first_position", "pivotal"} <= {row.measure for row in read.rates}
 
 
 def test_ledger_is_reread_only_after_it_has_grown(run: Path) -> None:
-    first = results_of(start(), [run])
-    assert results_of(start(), [run]) is first
+    first = results_of(TWICE, [run])
+    assert results_of(TWICE, [run]) is first
     with (run / OUTCOMES).open("ab") as file:
         file.write(line(outcome("s4")).encode())
-    again = results_of(start(), [run])
+    again = results_of(TWICE, [run])
     assert again.outcomes.statuses["complete"] == first.outcomes.statuses["complete"] + 1
 
 
 def test_kept_results_replace_reading_the_ledger(run: Path) -> None:
     results = add_all(ROWS, [run])
     keep_results(results, [run])
-    assert results_of(start(), [run]) is results
+    assert results_of(TWICE, [run]) is results
 
 
 def test_cache_keeps_results_of_few_evaluations(tmp_path: Path) -> None:
@@ -69,7 +73,7 @@ def test_cache_keeps_results_of_few_evaluations(tmp_path: Path) -> None:
 def test_damaged_ledger_is_an_error(run: Path) -> None:
     (run / OUTCOMES).write_text("{\n")
     with pytest.raises(InputError, match=r"outcomes\.jsonl, line 1"):
-        results_of(start(), [run])
+        results_of(TWICE, [run])
 
 
 @pytest.mark.parametrize("flow", ["diagram", "counting"])
