@@ -45,6 +45,8 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
         ("https://judge.example/v1", "", "judge.example:443=MY_KEY", "mine"),
         ("https://api.openai.com/v1", "", "", "openai"),
         ("https://api.openai.com/v1", "MY_KEY", "api.openai.com:443=MY_KEY", "mine"),
+        ("https://api.openai.com/v1", "", "api.openai.com=MY_KEY", "mine"),
+        ("https://api.openai.com/v1", "OPENAI_API_KEY", "api.openai.com=MY_KEY", "openai"),
         ("https://judge.example/v1", "MY_KEY", "other.example=X, judge.example=MY_KEY", "mine"),
         ("http://vllm.example/v1", "", "", ""),
     ],

@@ -135,15 +135,6 @@ def test_default_key_variable_is_used_if_none_is_named(name: str, monkeypatch: p
     assert asyncio.run(find_key(judge)) == "usual"
 
 
-def test_key_listed_by_the_worker_precedes_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURY_ENDPOINTS", "openrouter.ai=TEAM_KEY")
-    monkeypatch.setenv("OPENROUTER_API_KEY", "usual")
-    monkeypatch.setenv("TEAM_KEY", "team")
-    assert asyncio.run(find_key(addressed(parameters_for("openrouter")).judge)) == "team"
-    named = addressed(parameters_for("openrouter", api_key_env="OPENROUTER_API_KEY")).judge
-    assert asyncio.run(find_key(named)) == "usual"
-
-
 # The command `jury judge endpoints`
 
 
