@@ -79,10 +79,6 @@ class Chunks:
         known = [] if run.limit else [each for each in self._samples if run.replies.have(each)]
         others = self._samples if not known else [each for each in self._samples if not run.replies.have(each)]
         async with asyncio.TaskGroup() as group:
-            if self._samples and not len(run.replies) and not run.limit:
-                # No reply can be reused, so the judge is needed: ask it a first question while the first chunk is read.
-                # Under a limit it is asked in `_dispatch`: what has no room for a sample pays for no question.
-                group.create_task(run.ask_first_question())
             group.create_task(self._stream(others, work))
             group.create_task(self._stream(known, work))
 
