@@ -42,7 +42,6 @@ class Chunks:
         run.counts.plan(samples, run.rubric, run.parameters)
         self._reading = asyncio.Lock()
         self._at_work: list[Chunk] = []
-        self._begun = 0
         self._numbers = count()
         self._portion = FIRST_PORTION
         """Number of samples in a portion, if their pictures are as large as the last ones read."""
@@ -90,8 +89,7 @@ class Chunks:
                 await room.acquire()
                 if run.limit and run.limit.over:
                     break
-                done = group.create_task(self._read_chunk(self._begun, some, work))
-                self._begun += len(some)
+                done = group.create_task(self._read_chunk(some, work))
                 done.add_done_callback(lambda _: room.release())
             if samples:
                 group.create_task(self._warm_up())
@@ -104,7 +102,7 @@ class Chunks:
         # More than fill the judge: one is being read, and if two end together, a third must keep the judge busy.
         return math.ceil(parameters.judge.concurrency / calls) + 3
 
-    async def _read_chunk(self, first: int, samples: Sequence[Sample], work: Work) -> None:
+    async def _read_chunk(self, samples: Sequence[Sample], work: Work) -> None:
         run = self.run
         # Reading ends first, so that the next chunk is read while this one is judged.
         async with asyncio.TaskGroup() as parts, self._reading:
@@ -113,17 +111,16 @@ class Chunks:
                 cases = await self._read(portion)
                 run.in_hand.add(cases)
                 async for part in (run.limit or Limit()).admit(cases):
-                    parts.create_task(self._dispatch(first, part, work))
-                    first += len(part)
+                    parts.create_task(self._dispatch(part, work))
 
-    async def _dispatch(self, first: int, cases: list[Case], work: Work) -> None:
+    async def _dispatch(self, cases: list[Case], work: Work) -> None:
         run = self.run
         for case in cases:
             planned = planned_calls(case.sample, run.rubric, run.parameters).total()
             run.counts.begin(case, planned, take_over(run, case))
         prompts = run.rubric.prompts
         asked = tuple(each.dimension for each in prompts if any(case.unsettled(each.dimension) for case in cases))
-        chunk = Chunk(f"{first}-{first + len(cases) - 1}", asked, tuple(cases))
+        chunk = Chunk(f"{cases[0].number}-{cases[-1].number}", asked, tuple(cases))
         self._at_work.append(chunk)
         if asked:
             await run.ask_first_question()

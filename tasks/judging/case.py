@@ -131,7 +131,7 @@ class Chunk:
     """Samples in memory that are judged together: as many as the run's `chunk_size`, or a portion of them."""
 
     name: str
-    """Numbers of its samples in the order in which chunks begin, for the names of its task runs: `0-31`."""
+    """Numbers of its first and last sample, for the names of its task runs: `0-31`."""
     dimensions: tuple[str, ...]
     """Dimensions with calls to be made."""
     cases: tuple[Case, ...]
