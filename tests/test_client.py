@@ -193,6 +193,16 @@ def test_account_errors_stop_the_run_without_printing_the_key(
     assert loopback.requests[0].headers["authorization"] == "Bearer sk-secret-1"
 
 
+@pytest.mark.parametrize(("name", "value"), [("SSL_CERT_FILE", __file__), ("HTTPS_PROXY", "http://user:pass/word@a")])
+def test_useless_surroundings_are_the_users_mistake(
+    loopback: LoopbackJudge, name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(JudgeStopped, match=name) as stopped:
+        ask(judge(loopback))
+    assert "pass" not in str(stopped.value)
+
+
 def test_judge_that_wants_a_key_and_is_sent_none_says_where_to_list_one(loopback: LoopbackJudge) -> None:
     loopback.queue(error(401, "Unauthorized"))
     with pytest.raises(

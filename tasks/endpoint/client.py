@@ -72,7 +72,13 @@ async def connected(
         limits = httpx2.Limits(max_connections=judge.concurrency)
         # No proxy elsewhere can reach a loopback host. A redirect would carry pictures and texts to an unlisted one.
         mounts = {f"all://{f'[{host}]' if ':' in host else host}": None} if is_loopback(host) else None
-        base_url, http = judge.base_url, Connections(mask, limits=limits, follow_redirects=False, mounts=mounts)
+        base_url = judge.base_url
+        try:
+            http = Connections(mask, limits=limits, follow_redirects=False, mounts=mounts)
+        except OSError:
+            raise JudgeStopped("SSL_CERT_FILE names no PEM file of certificates: correct or unset it") from None
+        except (httpx2.InvalidURL, ValueError):  # not quoted: a proxy's address may hold a password
+            raise JudgeStopped("A proxy's address is none: correct HTTPS_PROXY, HTTP_PROXY or ALL_PROXY") from None
     seconds = seconds or judge.timeout_seconds
     client = AsyncOpenAI(
         api_key=key or "none",
