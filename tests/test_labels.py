@@ -120,19 +120,9 @@ def test_person_answers_a_question_once_in_each_order(tmp_path: Path) -> None:
         read_rows(write(tmp_path / "a.jsonl", verdict(), verdict(verdict="Human")), "diagram")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "holds no row"),
-        ("id,verdict\ns1,Model\n", "no row has dimension"),
-        ("id,id\n1,2\n", "names a column twice"),
-    ],
-)
-def test_file_without_the_columns_is_refused(tmp_path: Path, text: str, words: str) -> None:
-    file = tmp_path / "people.csv"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=words):
-        read_rows(file, "diagram")
+def test_file_without_a_required_column_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"people\.csv: no row has dimension$"):
+        read_rows(write(tmp_path / "people.csv", {"id": "s1", "verdict": "Model"}), "diagram")
 
 
 # Storage

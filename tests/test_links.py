@@ -68,6 +68,7 @@ def test_hugging_face_cache_is_read_if_blobs_folder_is_followed(tmp_path: Path, 
     [
         ("counting", "a"),
         ("counting", "a/00000/metadata.jsonl"),
+        ("counting", "a/00000/samples/0001.png"),
         ("diagram", "diagram/test.json"),
         ("diagram", "results/diagram.json"),
     ],

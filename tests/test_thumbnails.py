@@ -181,27 +181,21 @@ def test_damaged_pending_picture_is_given_up(tmp_path: Path):
     assert waiting(tmp_path) == []
 
 
-def test_only_hashes_are_file_names(tmp_path: Path):
-    (tmp_path / "pictures" / "waiting").mkdir(parents=True)
-    (tmp_path / "pictures" / "secret.jpg").write_bytes(b"secret")
-    assert made(tmp_path, "secret") is None
-    assert made(tmp_path, "../pictures/secret") is None
-
-
 # Foreign stores
 
 
 def test_links_pipes_and_junk_are_not_thumbnails(tmp_path: Path) -> None:
-    """A link may lead to a secret, a pipe blocks its reader, and no page has room for 9 MB."""
-    secret = tmp_path / "secret.jpg"
-    Image.new("RGB", (20, 10)).save(secret)
+    """A link may lead to a secret, a pipe blocks its reader, and no page has room for 9 MB. Only hashes are names."""
     junk, link, pipe, long = (place_of(tmp_path, f"{number:064x}") for number in range(4))
     junk.parent.mkdir()
+    secret = junk.with_name("secret.jpg")
+    Image.new("RGB", (20, 10)).save(secret)
     junk.write_bytes(b"no JPEG " * 1_200_000)
     link.symlink_to(secret)
     os.mkfifo(pipe)
     long.write_bytes(secret.read_bytes() + b"\0" * 9_000_000)
-    assert [made(tmp_path, path.stem) for path in (junk, link, pipe, long)] == [None] * 4
+    names = [*(path.stem for path in (junk, link, pipe, long)), "secret", "../pictures/secret"]
+    assert [made(tmp_path, name) for name in names] == [None] * 6
 
 
 def test_pending_links_and_pipes_are_removed(tmp_path: Path) -> None:
