@@ -101,7 +101,6 @@ class PairwisePrompt(Prompt):
     inputs: dict[Literal["context", "caption", "human", "model"], Label] = Field(  # pyright: ignore
         description="a table of context, caption, human and model, each with a label that is non-empty text"
     )
-    """Inputs in the order of the request."""
 
     @field_validator("verdicts")
     @classmethod
@@ -193,7 +192,6 @@ class RubricPrompt(Prompt):
         description="a table of prompt and image, and objects and relation for a check, each with a label that is "
         "non-empty text"
     )
-    """Inputs in the order of the request."""
 
     @field_validator("aspects")
     @classmethod
@@ -245,7 +243,6 @@ class InstrumentPrompt(Prompt):
     inputs: dict[Literal["image", "prompt", "checks"], Label] = Field(  # pyright: ignore
         description="a table of image and checks, and perhaps prompt, each with a label that is non-empty text"
     )
-    """Inputs in the order of the request."""
 
     @field_validator("inputs")
     @classmethod
