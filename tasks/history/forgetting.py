@@ -483,6 +483,8 @@ def _remove_rows(store: Path, remote: Remote | None, plan: Plan) -> None:
             continue
         if (run / RUN).exists():
             rewrite_run(store, run, plan, change)
+            # `jury batch collect` removes the endpoint's files of an ended batch later; it finds the run by the lock.
+            remove_folder(store, f"batches/{run_id}", kept="lock")
         if remote:
             remote.replace(run_id, change.revision)
 
