@@ -92,8 +92,9 @@ def write_beside(store: Path) -> None:
     (store / "pages" / "label.files").mkdir(parents=True)
     for name in ("label.html", "label.files/0123456789abcdef.jpg"):
         (store / "pages" / name).write_text(f"the input of {SECRET}")
-    requests = begin(store, FIRST).requests(0)  # the endpoint was away when the run had ended
-    requests.write_text(f"the input of {SECRET}")
+    log = begin(store, FIRST)  # the endpoint was away when the run had ended
+    log.add("prepared", requests=(1,), said=(f"Look at {SECRET} first.",))
+    log.requests(0).write_text(f"the input of {SECRET}")
 
 
 def spent(store: Path) -> float:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, cast
 
 from pydantic import Field, ValidationError
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from tasks.errors import InputError
 from tasks.files import (
@@ -34,6 +34,7 @@ from tasks.ledger.passports import PASSPORTS
 from tasks.ledger.remote import FETCHED, Remote
 from tasks.ledger.removals import PAGES, UNFINISHED, cost_by_month, drop_run, tombstone_of
 from tasks.ledger.run_files import (
+    BATCHES,
     END,
     JUDGMENTS,
     OUTCOMES,
@@ -224,6 +225,15 @@ def rewrite_run(store: Path, run: Path, plan: Plan, change: Change) -> None:
     for file in (OUTCOMES, JUDGMENTS):
         if (run / file).exists():
             rewrite_file(store, f"{name}/{file}", _staying(run / file, plan, start.flow))
+    if (run / BATCHES).exists():
+        rewrite_file(store, f"{name}/{BATCHES}", _unsaid(run / BATCHES, plan))
+
+
+def _unsaid(path: Path, plan: Plan) -> Iterator[bytes]:
+    """Yield the log of a run's batches; messages for the reader of the run do not name the forgotten data."""
+    for _, line in whole_lines(path):
+        row = row_of(line)
+        yield to_json({**row, "said": _not_naming(plan, row["said"])}) + b"\n" if row and row.get("said") else line
 
 
 def _staying(path: Path, plan: Plan, flow: str) -> Iterator[bytes]:
@@ -264,14 +274,18 @@ def _ended(start: RunStart, end: RunEnd, run: Path, plan: Plan, change: Change) 
 
 
 def _warnings(end: RunEnd, plan: Plan, change: Change) -> tuple[str, ...]:
-    named = re.compile(rf"(?<!\w){re.escape(plan.name)}(?!\w)")
-    told = [words for words in end.warnings if not named.search(words)]
+    told = _not_naming(plan, end.warnings)
     replies, outcomes = (change.rows.get(file, 0) for file in (JUDGMENTS, OUTCOMES))
     note = (
         f"{replies:,} replies and {outcomes:,} outcomes were forgotten at a request (revision {change.revision}): no "
         "count and no score has them, and they are no missing output."
     )
     return tuple(dict.fromkeys([*told, note]))
+
+
+def _not_naming(plan: Plan, said: Sequence[str]) -> list[str]:
+    named = re.compile(rf"(?<!\w){re.escape(plan.name)}(?!\w)")
+    return [words for words in said if not named.search(words)]
 
 
 def _kept_rows(start: RunStart, run: Path, file: str, plan: Plan) -> list[dict[str, Any]]:
