@@ -26,7 +26,8 @@ RATERS: list[Callable[[Path], None]] = []
 
 def store_run(store: Path, run_id: str, rows: Sequence[Outcome], **changes: Any) -> None:
     candidates = tuple(dict.fromkeys(row.candidate for row in rows))
-    write_run(store, start(run_id, candidates=candidates, samples=len(rows), **changes), [*rows], end())
+    ended = {"protocol": changes["protocol"]} if "protocol" in changes else {}
+    write_run(store, start(run_id, candidates=candidates, samples=len(rows), **changes), [*rows], end(**ended))
 
 
 def figures(overalls: str, **changes: Any) -> list[Outcome]:
@@ -88,7 +89,10 @@ FORFEIT = outcome("s90", "----", None, status="forfeit", score=0.0)
 UNDECIDED = outcome("s91", "G-GG", None, status="incomplete")
 ONE_SIDE = (
     run_of([*figures("MMH"), FORFEIT, UNDECIDED]),
-    run_of([*figures("MHHH"), outcome("s90"), outcome("s91", "GHGG", "Human")]),
+    run_of(
+        [*figures("MHHH"), outcome("s90"), outcome("s91", "GHGG", "Human")],
+        protocol={"temperature": "0.5", "prompt faithfulness": "edited"},
+    ),
 )
 DRAWN = {"human": picture("s00h"), "model": picture("s00m")}
 REDRAWN = {
@@ -123,6 +127,7 @@ def test_kappa_separates_good_from_bad_and_tau_does_not(store: Path) -> None:
 
 def test_answers_of_one_side_only_are_counted_but_not_compared(store: Path) -> None:
     found = agreement(store, *ONE_SIDE)
+    assert found.b.about.endswith("; edited between the two: prompt faithfulness")
     assert (find(found).n, find(found).only_a, find(found).only_b) == (3, 0, 3)
     assert (find(found, "faithfulness").n, find(found, "faithfulness").only_b) == (4, 2)
     assert (find(found, "conciseness").n, find(found, "conciseness").only_b) == (3, 3)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -10,6 +11,7 @@ from tasks.history import queries as history
 from tasks.history.database import UnknownName
 from tasks.history.queries import Evaluation, find, one_opening
 from tasks.labels.inputs import prompts_of
+from tasks.ledger.evaluations import PROMPT, protocol_differences
 from tasks.ledger.labels import labels_words
 from tasks.protocols import label_rules_of
 from tasks.protocols.labels import LabelRules
@@ -155,7 +157,16 @@ def agreement(store: Path, a: str, b: str) -> Agreement:
     questions = tuple(_agreed(*group, rules) for group in _grouped(met, sequence, rules.pooled))
     if not any(question.n for question in questions):
         raise InputError(_nothing_shared(first, ours, second, theirs, met))
-    return Agreement(a=first, b=second, questions=questions)
+    return Agreement(a=first, b=_with_edits(second, judged), questions=questions)
+
+
+def _with_edits(second: Rater, judged: Sequence[Evaluation]) -> Rater:
+    """Return the second rater with a note if prompts of their common set were edited between the two."""
+    for one, other in pairwise(judged):
+        differing = protocol_differences(one.protocol, other.protocol)
+        if one.prompt_set == other.prompt_set and (found := [each for each in differing if each.startswith(PROMPT)]):
+            return second.model_copy(update={"about": f"{second.about}; edited between the two: {listed(found)}"})
+    return second
 
 
 def _with_candidate(ours: Mapping[Key, Answer], theirs: Mapping[Key, Answer], rater: Rater) -> dict[Key, Answer]:
