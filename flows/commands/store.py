@@ -120,9 +120,12 @@ def forget(run: str, candidate: str, sample: str, flow: str | None, dry_run: boo
     if remote:
         exchange_all(remote)  # no data to be forgotten may be missed
         check_idle(folder)
-    if not dry_run and _finish_earlier(folder, remote):
+    earlier = None if dry_run else plan_of(folder)
+    if earlier and _finish_earlier(folder, remote):
         print("an unfinished removal from before is complete now")
     plan = make_plan(folder, *_asked(folder, run, candidate, sample, flow or ""))
+    if not plan.runs and earlier and (earlier.kind, earlier.name, earlier.flow) == (plan.kind, plan.name, plan.flow):
+        return 0
     if not plan.runs:
         raise InputError(f"{store} has no {plan.kind} {plan.name!r}{_known(folder, plan)}")
     _list(folder, plan)
