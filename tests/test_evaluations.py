@@ -8,7 +8,7 @@ from factories import end, judgment, outcome, start, write_run
 
 from tasks.history.landing import land
 from tasks.history.queries import query, stop_of
-from tasks.ledger.evaluations import Evaluation, evaluation_folders, read_evaluation
+from tasks.ledger.evaluations import evaluation_folders, read_evaluation
 from tasks.ledger.run_files import (
     JUDGMENTS,
     OUTCOMES,
@@ -19,7 +19,7 @@ from tasks.ledger.run_files import (
     read_start,
     run_folders,
 )
-from tasks.records import BudgetStop, Judgment, Outcome
+from tasks.records import BudgetStop, Judgment
 
 EVALUATION = "20261120T115900-diagram-00e0a1"
 
@@ -34,15 +34,11 @@ def shard(store: Path, number: int, which: int, finished: bool = True, **changes
     return write_run(store, start(run_id(number), **values), rows, end() if finished else None)
 
 
-def outcomes_of(evaluation: Evaluation) -> list[Outcome]:
-    return [each for folder in evaluation.folders for each in read_outcomes(folder)]
-
-
 def test_single_run_is_its_whole_evaluation(tmp_path: Path) -> None:
     run = write_run(tmp_path, start("r1"), [outcome()], end())
     found = read_evaluation(tmp_path, "r1")
     assert (found.start, found.end, found.folders) == (read_start(run), read_end(run), [run])
-    assert evaluation_folders(run) == [run] and [each.sample_id for each in outcomes_of(found)] == ["s1"]
+    assert evaluation_folders(run) == [run] and [each.sample_id for each in found.outcomes()] == ["s1"]
 
 
 def test_newest_finished_run_of_a_shard_counts(tmp_path: Path) -> None:
@@ -53,7 +49,7 @@ def test_newest_finished_run_of_a_shard_counts(tmp_path: Path) -> None:
     shard(tmp_path, 6, which=2, evaluation_id="another")
     assert sorted(evaluation_folders(second)) == [second, newest]
     found = read_evaluation(tmp_path, EVALUATION)
-    assert sorted(each.sample_id for each in outcomes_of(found)) == ["s2", "s3"]
+    assert sorted(each.sample_id for each in found.outcomes()) == ["s2", "s3"]
     assert (found.start.run_id, found.start.samples, found.end and found.end.calls) == (EVALUATION, 2, 24)
 
 

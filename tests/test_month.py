@@ -31,8 +31,7 @@ def write_costs(store: Path, run_id: str, *rows: Judgment, finished: bool = True
 
 
 def left(store: Path, month: str = THIS) -> float:
-    found = Month(store, month, 10.0).sum()
-    return 10.0 - found.spent - sum(each.unspent for each in found.open.values())
+    return Month(store, month, 10.0).sum().left_of(10.0)
 
 
 OPENED: list[Ledger] = []

@@ -110,7 +110,7 @@ def returned(store: Path) -> list[RemovedRun]:
 
 
 def tombstone_of(run_id: str, cost: Mapping[str, float]) -> bytes:
-    """Return the bytes of `json`."""
+    """Return the bytes of `removed.json` for a run that is removed now."""
     now = datetime.now(UTC).isoformat()
     return record_bytes(RemovedRun(run_id=run_id, cost=dict(cost), removed_at=now))
 
