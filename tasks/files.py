@@ -132,8 +132,8 @@ def is_locked(file: Path) -> bool:
 
 
 def in_use(file: RawIOBase) -> None:
-    """Show other processes, by `alone_at_once`, that this one uses a file until the file closes or the process ends."""
-    fcntl.flock(file.fileno(), fcntl.LOCK_SH)
+    """Show other processes, by `is_locked`, that this one uses a file until the file closes or the process ends."""
+    fcntl.flock(file.fileno(), fcntl.LOCK_EX)
 
 
 _IS_LINK = "{}: refused: it is a link; allowed is a file in its place"

@@ -1,5 +1,6 @@
 """Evaluations: which ledgers belong to one, and what is read from them together."""
 
+import fcntl
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tasks.ledger.run_files import (
     JUDGMENTS,
     OUTCOMES,
     Ledger,
+    is_written,
     read_end,
     read_judgments,
     read_outcomes,
@@ -112,6 +114,16 @@ def test_append_writes_the_row_before_it_returns(tmp_path: Path) -> None:
 def test_run_refused_before_its_first_row_leaves_no_file(tmp_path: Path) -> None:
     Ledger(tmp_path, start("r1")).close()
     assert run_folders(tmp_path) == [] and not any(tmp_path.iterdir())
+
+
+def test_run_counts_as_written_while_its_ledger_is_open_and_not_for_another_check(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, start("r1"))
+    ledger.append(judgment(run_id="r1"))
+    assert is_written(ledger.folder)
+    ledger.close()
+    with (ledger.folder / JUDGMENTS).open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)  # a check by another process
+        assert not is_written(ledger.folder)
 
 
 # New and reused replies

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from tasks.errors import InputError, first_fault
-from tasks.files import alone_at_once, in_use, keep_private, open_regular, private_folder, read_regular, write_whole
+from tasks.files import in_use, is_locked, keep_private, open_regular, private_folder, read_regular, write_whole
 from tasks.records import SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart, known_cost
 from tasks.text import one_line
 
@@ -98,13 +98,7 @@ def is_waiting(run: Path) -> bool:
 def is_written(run: Path) -> bool:
     """Return whether a process of this machine is writing a run now."""
     rows = run / JUDGMENTS
-    if not rows.is_file() or rows.is_symlink() or (run / END).exists():
-        return False
-    try:
-        with alone_at_once(rows) as is_alone:
-            return not is_alone
-    except OSError:  # the file is another user's
-        return False
+    return rows.is_file() and not rows.is_symlink() and not (run / END).exists() and is_locked(rows)
 
 
 def read_progress(run: Path) -> str:
