@@ -31,8 +31,8 @@ WITH raised AS (
                - avg(p.score) FILTER (n.phase = 'baseline') AS change
     FROM raised r JOIN nights n USING (candidate, baseline) JOIN parts p USING (run_id, candidate) GROUP BY ALL
 ), most AS (
-    SELECT candidate, baseline, alarm, arg_min(part, change) AS most_in, min(change) AS most_change
-    FROM moved GROUP BY ALL
+    SELECT candidate, baseline, alarm, arg_min(part, (change, part)) AS most_in, min(change) AS most_change
+    FROM moved WHERE change IS NOT NULL GROUP BY ALL
 ), restarted AS (
     SELECT r.candidate, r.baseline, r.alarm, min(b.restarted_at) AS restarted_at
     FROM raised r JOIN baselines b ON b.flow = r.flow AND b.candidate IN ('', r.candidate)
@@ -60,7 +60,7 @@ COMMENT ON VIEW alarms IS 'Drops of scheduled runs below their baseline, open on
 -- score: Mean over the nights of the drop: the baseline and the change.
 -- change: Mean change over these nights, on the samples that night and baseline share.
 -- newest_change: Change of its newest night.
--- most_in: Dimension or aspect that fell most.
+-- most_in: Dimension or aspect that fell most; of equal ones the first by name.
 -- most_change: Change of that.
 -- baseline_from: First night of the baseline.
 -- baseline_nights: Nights of the baseline.
