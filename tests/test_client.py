@@ -244,10 +244,14 @@ def probe(settings: Judge) -> Answer:
     return asyncio.run(scene())
 
 
-def test_refused_first_question_stops_the_run(loopback: LoopbackJudge) -> None:
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [("/v1", "takes no pictures$"), ("", "404: .* judge.base_url has no path, and most servers want /v1 at its end")],
+)
+def test_refused_first_question_stops_the_run(loopback: LoopbackJudge, path: str, words: str) -> None:
     loopback.answer = lambda _: error(400, "this model takes no pictures")
-    with pytest.raises(JudgeStopped, match="takes no pictures"):
-        probe(judge(loopback))
+    with pytest.raises(JudgeStopped, match=words):
+        probe(Judge(model="gpt-test", base_url=f"http://{loopback.place}{path}"))
 
 
 def test_first_question_waits_for_a_busy_judge(loopback: LoopbackJudge) -> None:

@@ -356,8 +356,16 @@ class Vlm:
         several = len(self._denied) >= MOST_DENIED
         if several or refusal.kind == "quota" or words.startswith("401"):
             # `from None`: a traceback in a log would show the error's words, which may quote the key.
-            advice = no_key_words(self.judge) if words.startswith("401") else ""
-            raise JudgeStopped(self._masked(f"{self._who()} refuses all calls ({words})") + advice) from None
+            refuses = self._masked(f"{self._who()} refuses all calls ({words})")
+            raise JudgeStopped(refuses + self._advice(words)) from None
+
+    def _advice(self, words: str) -> str:
+        """Return how to mend a refusal that is about the key or the address; empty if that is not known."""
+        if words.startswith("401"):
+            return no_key_words(self.judge)
+        if words.startswith("404") and not urlsplit(self.judge.base_url).path.strip("/"):
+            return "; judge.base_url has no path, and most servers want /v1 at its end"
+        return ""
 
     def _check_first_calls(self, reply: Reply) -> None:
         """Raise JudgeStopped if all first calls ended in the same error, other than a busy judge."""
@@ -402,7 +410,8 @@ class Vlm:
         self._asides.append((request, reply))
         needed = request.needs_probabilities and f"; {request.needs_probabilities}"
         if reply.status == "rejected":
-            raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}{needed}")
+            why = f"{reply.error}{needed}{self._advice(reply.error)}"
+            raise JudgeStopped(f"{self._who()} refuses the first question: {why}")
         words = (bare_word(token).casefold() for token, _ in reply.alternatives)
         if needed and reply.status != "unavailable" and YES not in words:
             raise JudgeStopped(f"{self._who()} gives no probabilities of the first word of its reply{needed}")
