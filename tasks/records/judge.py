@@ -111,84 +111,47 @@ def check_address(base_url: str) -> None:
 class Judge(Record):
     """A model behind an endpoint that speaks the OpenAI API."""
 
-    model_config = ConfigDict(json_schema_extra=number_fields)
+    model_config = ConfigDict(json_schema_extra=number_fields, use_attribute_docstrings=True)
 
-    model: str = Field(
-        default=EMBEDDED_MODEL, min_length=1, description="Model that judges, by the endpoint's name for it."
-    )
-    base_url: str = Field(
-        default=EMBEDDED,
-        description='Address of the API or a short name such as openai; "embedded": the pixel judge, no model.',
-    )
-    api_key_env: str = Field(
-        default="",
-        description="Name (not value) of the variable or Secret block with the key; empty: as JURY_ENDPOINTS lists.",
-        json_schema_extra={"pattern": r"^[A-Za-z0-9_-]*$"},  # for forms; Pydantic's message would quote a key
-    )
-    temperature: float = Field(
-        default=1.0, ge=0, le=2, description="Sampling temperature; 1.0 is the published setting."
-    )
-    service_tier: Tier = Field(
-        default="standard",
-        description="flex: cheaper, slower, with longer waits; batch: cheaper, within hours. Not everywhere.",
-    )
-    effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"] = Field(
-        default="", description="How much a model reasons before it replies; empty: as it does by itself."
-    )
-    seed: int | None = Field(
-        default=None, ge=0, description="Seed of the sampling; further votes take those after it. Empty: none."
-    )
-    max_output_tokens: int = Field(default=10_000, ge=16, description="Longest reply, in tokens.")
-    extra: Annotated[dict[str, Any], BeforeValidator(read_object), AfterValidator(check_extra)] = Field(
-        default={}, description='Sent besides in the body of every call, as a JSON object: {"top_k": 1}.'
-    )
-    headers: Annotated[dict[str, str], BeforeValidator(read_object), AfterValidator(check_headers)] = Field(
-        default={},
-        description='Headers, with names of variables or Secret blocks for their values: {"X-Team": "TEAM_NAME"}.',
-    )
-    timeout_seconds: float = Field(
-        default=120.0,
-        gt=0,
-        le=3600,
-        description="Longest time of one reply, from the first byte sent to the last received.",
-    )
-    call_seconds: float = Field(
-        default=600.0,
-        gt=0,
-        le=86_400,
-        description="How long a call is asked again while the judge is too busy for it alone.",
-    )
-    patience_seconds: float = Field(
-        default=900.0,
-        ge=0,
-        le=86_400,
-        description="How long a run waits for a judge that answers no call, before it stops.",
-    )
-    concurrency: int = Field(default=16, ge=1, le=1024, description="Most calls in flight at once.")
-    detail: Literal["auto", "low", "high"] = Field(
-        default="auto", description="How finely the judge looks at pictures."
-    )
-    price_in: float | None = Field(
-        default=None,
-        ge=0,
-        allow_inf_nan=False,
-        description="Price of a million input tokens; empty: that of the table of public prices.",
-    )
-    price_out: float | None = Field(
-        default=None, ge=0, allow_inf_nan=False, description="Price of a million output tokens; given with price_in."
-    )
-    price_cached: float | None = Field(
-        default=None,
-        ge=0,
-        allow_inf_nan=False,
-        description="Price of a million input tokens read from a cache; empty: as price_in.",
-    )
-    price_written: float | None = Field(
-        default=None,
-        ge=0,
-        allow_inf_nan=False,
-        description="Price of a million input tokens written to a cache; empty: as price_in.",
-    )
+    model: str = Field(default=EMBEDDED_MODEL, min_length=1)
+    """Model that judges, by the endpoint's name for it."""
+    base_url: str = EMBEDDED
+    """Address of the API or a short name such as openai; "embedded": the pixel judge, no model."""
+    # The pattern is for forms alone: a message of Pydantic would quote a key.
+    api_key_env: str = Field(default="", json_schema_extra={"pattern": r"^[A-Za-z0-9_-]*$"})
+    """Name (not value) of the variable or Secret block with the key; empty: as JURY_ENDPOINTS lists."""
+    temperature: float = Field(default=1.0, ge=0, le=2)
+    """Sampling temperature; 1.0 is the published setting."""
+    service_tier: Tier = "standard"
+    """flex: cheaper, slower, with longer waits; batch: cheaper, within hours. Not everywhere."""
+    effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"] = ""
+    """How much a model reasons before it replies; empty: as it does by itself."""
+    seed: int | None = Field(default=None, ge=0)
+    """Seed of the sampling; further votes take those after it. Empty: none."""
+    max_output_tokens: int = Field(default=10_000, ge=16)
+    """Longest reply, in tokens."""
+    extra: Annotated[dict[str, Any], BeforeValidator(read_object), AfterValidator(check_extra)] = Field(default={})
+    """Sent besides in the body of every call, as a JSON object: {"top_k": 1}."""
+    headers: Annotated[dict[str, str], BeforeValidator(read_object), AfterValidator(check_headers)] = Field(default={})
+    """Headers, with names of variables or Secret blocks for their values: {"X-Team": "TEAM_NAME"}."""
+    timeout_seconds: float = Field(default=120.0, gt=0, le=3600)
+    """Longest time of one reply, from the first byte sent to the last received."""
+    call_seconds: float = Field(default=600.0, gt=0, le=86_400)
+    """How long a call is asked again while the judge is too busy for it alone."""
+    patience_seconds: float = Field(default=900.0, ge=0, le=86_400)
+    """How long a run waits for a judge that answers no call, before it stops."""
+    concurrency: int = Field(default=16, ge=1, le=1024)
+    """Most calls in flight at once."""
+    detail: Literal["auto", "low", "high"] = "auto"
+    """How finely the judge looks at pictures."""
+    price_in: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Price of a million input tokens; empty: that of the table of public prices."""
+    price_out: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Price of a million output tokens; given with price_in."""
+    price_cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Price of a million input tokens read from a cache; empty: as price_in."""
+    price_written: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Price of a million input tokens written to a cache; empty: as price_in."""
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:

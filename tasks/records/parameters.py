@@ -22,108 +22,75 @@ OF_SHARDS = ("shard", "evaluation_id")
 """Fields that the form leaves out, because the tags of a run hold them."""
 
 
-class Probe(Record):
+class Probe(Record, use_attribute_docstrings=True):
     """Parameters of `jury judge ping`."""
 
-    judge: Judge = Field(default=Judge(), description="The model that judges, and how it is called.")
+    judge: Judge = Judge()
+    """The model that judges, and how it is called."""
 
 
-class Collect(Record):
+class Collect(Record, use_attribute_docstrings=True):
     """Parameters of the flow `collect`."""
 
-    store: str = Field(
-        default=DEFAULT_STORE,
-        min_length=1,
-        description='Folder of runs that wait; "jury-store": as JURY_STORE says, if it is set.',
-    )
-    run: str = Field(default="", description="Only the run whose id begins so; empty: all that wait.")
+    store: str = Field(default=DEFAULT_STORE, min_length=1)
+    """Folder of runs that wait; "jury-store": as JURY_STORE says, if it is set."""
+    run: str = ""
+    """Only the run whose id begins so; empty: all that wait."""
 
 
 class Parameters(Record):
     """Parameters of every flow."""
 
-    model_config = ConfigDict(json_schema_extra=complete_form)
+    model_config = ConfigDict(json_schema_extra=complete_form, use_attribute_docstrings=True)
 
-    dataset: str = Field(
-        default="samples",
-        min_length=1,
-        description='Folder or manifest; "samples": drawn ones. {date} (or {date:%Y%m%d}) and *: the newest match.',
-    )
-    store: str = Field(
-        default=DEFAULT_STORE,
-        min_length=1,
-        description='Folder or s3://bucket/prefix of all results; "jury-store": as JURY_STORE says, if it is set.',
-    )
-    candidate_name: str = Field(
-        default="", description="Name of the system judged; empty: named after its folder or file."
-    )
-    limit: int | None = Field(
-        default=None, ge=1, description="Judge only the first so many samples (of images: prompts); empty: all."
-    )
-    ids: list[str] = Field(default=[], description="Judge only samples (or prompts) with these ids; empty: all.")
-    candidate: list[str] = Field(default=[], description="Judge only these candidates of the dataset; empty: all.")
-    follow_links: list[str] = Field(
-        default=[], description="Folders outside of the dataset's that links in it may lead to; empty: none."
-    )
-    prompt_set: str = Field(
-        default="default", min_length=1, description="Name of a prompt set, or a folder that holds one."
-    )
-    judge: Judge = Field(default=Judge(), description="The model that judges, and how it is called.")
-    votes: int = Field(
-        default=1,
-        ge=1,
-        le=25,
-        description="Votes for each question. On figures odd numbers are best: 4 votes are noisier than 3.",
-    )
-    budget: float | None = Field(
-        default=None,
-        gt=0,
-        allow_inf_nan=False,
-        description="Most that the run may cost; it then judges samples in random order. Empty: no such limit.",
-    )
-    reuse_hours: float = Field(
-        default=20.0,
-        ge=0,
-        le=1_000_000,
-        allow_inf_nan=False,
-        description="Replies to the very same call are taken from earlier runs up to this age; 0: never.",
-    )
-    chunk_size: int = Field(
-        default=32, ge=1, le=512, description="Most samples handled together as one Prefect task a dimension."
-    )
-    retries: int = Field(
-        default=2, ge=0, le=10, description="How often a chunk asks again for what the judge did not answer."
-    )
-    retry_delay_seconds: float = Field(
-        default=10.0, ge=0, le=3600, description="Wait before the first such retry; it doubles."
-    )
-    max_picture_megabytes: float = Field(default=20.0, gt=0, le=200, description="Largest picture file sent as it is.")
-    max_picture_side: int = Field(default=8000, ge=64, le=32_000, description="Longest side sent as it is, in pixels.")
-    controls: float = Field(
-        default=0.0,
-        ge=0,
-        le=0.5,
-        description="Share of the samples judged again as controls, which test the judge and enter no score; 0: none.",
-    )
-    anchors: int = Field(
-        default=0,
-        ge=0,
-        le=500,
-        description="Frozen samples that scheduled runs judge, to tell judge from candidate; 40 are good, 0: none.",
-    )
-    normalize: bool = Field(default=False, description="Send every picture as PNG, not only those that must change.")
-    quote: Literal["", "pilot", "history"] = Field(
-        default="",
-        description="Estimate what the run would cost, without it: by earlier replies (history) or 5 samples (pilot).",
-    )
-    shards: int = Field(
-        default=1,
-        ge=1,
-        le=256,
-        description="Split the evaluation over so many runs of the deployment, for several workers to share.",
-    )
-    shard: SkipJsonSchema[int] = Field(default=0, ge=0, le=256, description="Which of the shards this run is; 0: none.")
-    evaluation_id: SkipJsonSchema[str] = Field(default="", description="Of the evaluation that this run is a shard of.")
+    dataset: str = Field(default="samples", min_length=1)
+    """Folder or manifest; "samples": drawn ones. {date} (or {date:%Y%m%d}) and *: the newest match."""
+    store: str = Field(default=DEFAULT_STORE, min_length=1)
+    """Folder or s3://bucket/prefix of all results; "jury-store": as JURY_STORE says, if it is set."""
+    candidate_name: str = ""
+    """Name of the system judged; empty: named after its folder or file."""
+    limit: int | None = Field(default=None, ge=1)
+    """Judge only the first so many samples (of images: prompts); empty: all."""
+    ids: list[str] = Field(default=[])
+    """Judge only samples (or prompts) with these ids; empty: all."""
+    candidate: list[str] = Field(default=[])
+    """Judge only these candidates of the dataset; empty: all."""
+    follow_links: list[str] = Field(default=[])
+    """Folders outside of the dataset's that links in it may lead to; empty: none."""
+    prompt_set: str = Field(default="default", min_length=1)
+    """Name of a prompt set, or a folder that holds one."""
+    judge: Judge = Judge()
+    """The model that judges, and how it is called."""
+    votes: int = Field(default=1, ge=1, le=25)
+    """Votes for each question. On figures odd numbers are best: 4 votes are noisier than 3."""
+    budget: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Most that the run may cost; it then judges samples in random order. Empty: no such limit."""
+    reuse_hours: float = Field(default=20.0, ge=0, le=1_000_000, allow_inf_nan=False)
+    """Replies to the very same call are taken from earlier runs up to this age; 0: never."""
+    chunk_size: int = Field(default=32, ge=1, le=512)
+    """Most samples handled together as one Prefect task a dimension."""
+    retries: int = Field(default=2, ge=0, le=10)
+    """How often a chunk asks again for what the judge did not answer."""
+    retry_delay_seconds: float = Field(default=10.0, ge=0, le=3600)
+    """Wait before the first such retry; it doubles."""
+    max_picture_megabytes: float = Field(default=20.0, gt=0, le=200)
+    """Largest picture file sent as it is."""
+    max_picture_side: int = Field(default=8000, ge=64, le=32_000)
+    """Longest side sent as it is, in pixels."""
+    controls: float = Field(default=0.0, ge=0, le=0.5)
+    """Share of the samples judged again as controls, which test the judge and enter no score; 0: none."""
+    anchors: int = Field(default=0, ge=0, le=500)
+    """Frozen samples that scheduled runs judge, to tell judge from candidate; 40 are good, 0: none."""
+    normalize: bool = False
+    """Send every picture as PNG, not only those that must change."""
+    quote: Literal["", "pilot", "history"] = ""
+    """Estimate what the run would cost, without it: by earlier replies (history) or 5 samples (pilot)."""
+    shards: int = Field(default=1, ge=1, le=256)
+    """Split the evaluation over so many runs of the deployment, for several workers to share."""
+    shard: SkipJsonSchema[int] = Field(default=0, ge=0, le=256)
+    """Which of the shards this run is; 0: none."""
+    evaluation_id: SkipJsonSchema[str] = ""
+    """Of the evaluation that this run is a shard of."""
 
     @model_validator(mode="after")
     def _one_of_the_shards(self) -> Self:
@@ -184,30 +151,24 @@ class Parameters(Record):
 class PairwiseParameters(Parameters):
     """Parameters of the flows diagram and plot. A field that may not be empty is, emptied, as the deployment has it."""
 
-    category: list[str] = Field(default=[], description="Judge only these categories; empty: all.")
-    difficulty: list[str] = Field(default=[], description="Judge only these difficulties; empty: all.")
-    split: Literal["test", "ref"] = Field(
-        default="test", description="Which list of a PaperBananaBench folder is judged."
-    )
-    results: str = Field(
-        default="", description="A generator's result file (JSON or JSON Lines) that holds the Model figures."
-    )
-    images: str = Field(default="", description="Folder of Model figures: ID.png (or .jpg …), or ID/final_output.png.")
-    stage: list[str] = Field(
-        default=[],
-        description="Stages of the result file to judge, each a candidate: planner, critic0 …; empty: its own.",
-    )
-    orders: Literal["human_first", "both"] = Field(
-        default="human_first", description="Which figure comes first: the published order, or both orders."
-    )
-    layout: Literal["published", "shared"] = Field(
-        default="published",
-        description="shared: all prompts first, for judges with a cache; another instrument than the published one.",
-    )
-    keep_image_links: bool = Field(
-        default=False,
-        description="Send texts with the links to images in them, which may name the answer; imported prompts do.",
-    )
+    category: list[str] = Field(default=[])
+    """Judge only these categories; empty: all."""
+    difficulty: list[str] = Field(default=[])
+    """Judge only these difficulties; empty: all."""
+    split: Literal["test", "ref"] = "test"
+    """Which list of a PaperBananaBench folder is judged."""
+    results: str = ""
+    """A generator's result file (JSON or JSON Lines) that holds the Model figures."""
+    images: str = ""
+    """Folder of Model figures: ID.png (or .jpg …), or ID/final_output.png."""
+    stage: list[str] = Field(default=[])
+    """Stages of the result file to judge, each a candidate: planner, critic0 …; empty: its own."""
+    orders: Literal["human_first", "both"] = "human_first"
+    """Which figure comes first: the published order, or both orders."""
+    layout: Literal["published", "shared"] = "published"
+    """shared: all prompts first, for judges with a cache; another instrument than the published one."""
+    keep_image_links: bool = False
+    """Send texts with the links to images in them, which may name the answer; imported prompts do."""
 
     def order_list(self) -> tuple[Order, ...]:
         """Return the orders that are asked, the published one first."""
@@ -226,18 +187,16 @@ class PairwiseParameters(Parameters):
 class RubricParameters(Parameters):
     """Parameters of the flows of images. A field that may not be empty is, emptied, as the deployment has it."""
 
-    metadata: str = Field(
-        default="",
-        description="GenEval's evaluation_metadata.jsonl, the prompts that need images; empty: the one of the dataset.",
-    )
-    tag: list[str] = Field(default=[], description="Judge only these tags of the flow; empty: all.")
-    threshold: float = Field(
-        default=7.0, ge=0, le=10, description="Score from which an image counts as good, for shares and the export."
-    )
-    export: str = Field(
-        default="", description="File to write besides: one JSON line an image, in the form of GenEval's results."
-    )
-    chunk_size: int = Field(default=64, ge=1, le=512, description="Most images together in a Prefect task of a tag.")
+    metadata: str = ""
+    """GenEval's evaluation_metadata.jsonl, the prompts that need images; empty: the one of the dataset."""
+    tag: list[str] = Field(default=[])
+    """Judge only these tags of the flow; empty: all."""
+    threshold: float = Field(default=7.0, ge=0, le=10)
+    """Score from which an image counts as good, for shares and the export."""
+    export: str = ""
+    """File to write besides: one JSON line an image, in the form of GenEval's results."""
+    chunk_size: int = Field(default=64, ge=1, le=512)
+    """Most images together in a Prefect task of a tag."""
 
 
 P = TypeVar("P", bound=Parameters | Collect)

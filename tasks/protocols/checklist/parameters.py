@@ -18,24 +18,20 @@ INSTRUMENT = "instrument"
 class ChecklistParameters(Parameters):
     """Parameters of the flow of checklists. A field that may not be empty is, emptied, as the deployment has it."""
 
-    images: str = Field(
-        default="",
-        description="Folder of images, or a JSON file that maps a prompt (or its id) to one file or a list of files.",
-    )
-    format: Literal["", "manifest", "geneval2", "unigenbench", "corebench", "dsg", "tifa", "aibench"] = Field(
-        default="", description="Form of the dataset's files; empty: detected."
-    )
-    instrument: Literal["together", "single", "soft"] = Field(
-        default="together",
-        description="Ask the checks of an image together, each in a single call, or so by probability (soft).",
-    )
-    skip_broken: bool = Field(
-        default=False,
-        description="Leave out prompts whose rows cannot be read, with a warning, instead of refusing the dataset.",
-    )
-    category: list[str] = Field(default=[], description="Judge only these categories; empty: all.")
-    export: str = Field(default="", description="File to write besides: the results in the form of the published set.")
-    chunk_size: int = Field(default=64, ge=1, le=512, description="Most images together in a Prefect task.")
+    images: str = ""
+    """Folder of images, or a JSON file that maps a prompt (or its id) to one file or a list of files."""
+    format: Literal["", "manifest", "geneval2", "unigenbench", "corebench", "dsg", "tifa", "aibench"] = ""
+    """Form of the dataset's files; empty: detected."""
+    instrument: Literal["together", "single", "soft"] = "together"
+    """Ask the checks of an image together, each in a single call, or so by probability (soft)."""
+    skip_broken: bool = False
+    """Leave out prompts whose rows cannot be read, with a warning, instead of refusing the dataset."""
+    category: list[str] = Field(default=[])
+    """Judge only these categories; empty: all."""
+    export: str = ""
+    """File to write besides: the results in the form of the published set."""
+    chunk_size: int = Field(default=64, ge=1, le=512)
+    """Most images together in a Prefect task."""
 
     def prompts_asked(self) -> tuple[str, ...]:
         """Return the dimensions whose prompts are asked: the instrument."""
