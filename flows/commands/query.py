@@ -10,7 +10,6 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -58,13 +57,12 @@ EXPLAINED_BY = re.compile(r"NULL:.*\bsee (\w+)")
 def query(question: str, describe: bool, as_csv: bool, as_json: bool, seconds: float, store: str) -> int:
     """Print a table, a view or the answer to SQL; without a question, the catalog of tables and views."""
     folder = local_cache(store)
-    with ExitStack() as answering:
-        try:
-            for sentence in load_missing(folder, answering):
-                warn(sentence)
-        except (InputError, OSError) as error:
-            warn(f"runs that have not ended may be missing: {error}")
-        return _answer(folder, question, describe, as_csv, as_json, seconds)
+    try:
+        for sentence in load_missing(folder):
+            warn(sentence)
+    except (InputError, OSError) as error:
+        warn(f"runs that have not ended may be missing: {error}")
+    return _answer(folder, question, describe, as_csv, as_json, seconds)
 
 
 def _answer(folder: Path, question: str, describe: bool, as_csv: bool, as_json: bool, seconds: float) -> int:

@@ -405,20 +405,14 @@ def is_laid_out(db: Connection) -> bool:
     Raises:
         InputError: the tables are those of another version.
     """
-    found = _mark(db)
-    if found == layout_mark():
+    found = None
+    with suppress(duckdb.CatalogException):
+        found = db.execute("SELECT history.main.layout()").fetchone()
+    if found == (layout_mark(),):
         return True
     if db.execute("SELECT * FROM duckdb_tables() WHERE database_name = 'history'").fetchone():
         raise InputError(f"The history was made by another version of Image Jury; {REBUILD}")
     return found is not None
-
-
-def _mark(db: Connection) -> str | None:
-    try:
-        found = db.execute("SELECT history.main.layout()").fetchone()
-    except duckdb.CatalogException:
-        return None
-    return found[0] if found else None
 
 
 NIGHTS_DUE = """

@@ -4,8 +4,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +32,7 @@ from tasks.history.database import (
     views_sql,
     what_is_due,
 )
-from tasks.history.queries import held_open, opened
+from tasks.history.queries import opened
 from tasks.ledger import labels, passports
 from tasks.ledger import run_files as ledger
 from tasks.ledger.side_records import BRIDGES, OTHER_CALLS, Restart, read_restart, restart_files
@@ -209,12 +208,8 @@ def prepare(store: Path) -> None:
         _make_master(master, store)
 
 
-def load_missing(store: Path, answering: ExitStack) -> tuple[str, ...]:
+def load_missing(store: Path) -> tuple[str, ...]:
     """Load what the history lacks, such as a run whose process was killed; return sentences about what is left out.
-
-    Args:
-        answering: if the history lacks nothing, it is held open until this ends: opening it again takes as long as most
-            answers.
 
     Raises:
         InputError: another version made the history, or it cannot be written; it is unchanged.
@@ -222,12 +217,8 @@ def load_missing(store: Path, answering: ExitStack) -> tuple[str, ...]:
     if not (store / HISTORY).exists():
         due = has_ledgers(store)
     else:
-        with ExitStack() as held:
-            held.enter_context(held_open(store))
-            with opened(store) as db:
-                due = is_laid_out(db) and any([*_due_runs(store, _known_runs(db)), *_due_once(store, db)])
-            if not due:
-                answering.push(held.pop_all())
+        with opened(store) as db:
+            due = is_laid_out(db) and any((*_due_runs(store, _known_runs(db)), *_due_once(store, db)))
     return land(store).left_out if due else ()
 
 
@@ -242,7 +233,7 @@ def missing(store: Path) -> list[str]:
     else:
         with opened(store) as db:
             known = _known_runs(db) if is_laid_out(db) else {}
-    return [run.name for run in _due_runs(store, known) if (run / ledger.END).exists()]
+    return [run.name for _, run in _due_runs(store, known) if (run / ledger.END).exists()]
 
 
 def only_in_history(store: Path) -> list[str]:
@@ -342,22 +333,22 @@ def _lay_out(db: Connection) -> None:
 
 def _put_due(master: Master, store: Path) -> Iterator[tuple[str, str, str]]:
     """Load each due ledger; yield its table and name, and the reason if it was left out (empty: it was loaded)."""
-    runs, once = _due_runs(store, _known_runs(master.db)), [*_due_once(store, master.db)]
-    if not runs and not once:
+    due = [*_due_runs(store, _known_runs(master.db)), *_due_once(store, master.db)]
+    if not due:
         return
     # Imports numpy and scipy, which callers that only look for missing runs do not need.
     from tasks.history.rows import LeftOut, put_rows, put_run
 
-    puts = [("runs", run, partial(put_run, master, run, ledger_bytes(run))) for run in runs]
-    for table, place in once:
-        puts.append((table, place, partial(put_rows, master, table, _WRITTEN_ONCE[table].rows, place)))
     told_at = time.monotonic()
-    for done, (table, place, put) in enumerate(puts):
+    for done, (table, place) in enumerate(due):
         if time.monotonic() - told_at > TELL_SECONDS:
             told_at = time.monotonic()
-            print_aside(f"{done:,} of {len(puts):,} ledgers loaded into {store / HISTORY} …")
+            print_aside(f"{done:,} of {len(due):,} ledgers loaded into {store / HISTORY} …")
         try:
-            put()
+            if table == "runs":
+                put_run(master, place, ledger_bytes(place))
+            else:
+                put_rows(master, table, _WRITTEN_ONCE[table].rows, place)
             yield table, place.name, ""
         except LeftOut as error:
             yield table, place.name, str(error)
@@ -373,33 +364,33 @@ def _known_runs(db: Connection) -> dict[str, int]:
     return dict(db.execute("SELECT run_id, ledger_bytes FROM runs").fetchall())
 
 
-def _due_runs(store: Path, known: Mapping[str, int]) -> list[Path]:
-    return [run for run in ledger.run_folders(store) if known.get(run.name) != ledger_bytes(run)]
+def _due_runs(store: Path, known: Mapping[str, int]) -> Iterator[tuple[str, Path]]:
+    return (("runs", run) for run in ledger.run_folders(store) if known.get(run.name) != ledger_bytes(run))
 
 
 def _due_once(store: Path, db: Connection) -> Iterator[tuple[str, Path]]:
     for table, kind in _WRITTEN_ONCE.items():
-        known = {name for (name,) in db.execute(f"SELECT DISTINCT {kind.column} FROM {table}").fetchall()}
-        yield from ((table, place) for place in kind.folders(store) if place.name not in known)
+        if places := kind.folders(store):
+            known = {name for (name,) in db.execute(f"SELECT DISTINCT {kind.column} FROM {table}").fetchall()}
+            yield from ((table, place) for place in places if place.name not in known)
 
 
 def _drop_labels(db: Connection, store: Path) -> bool:
     """Delete labels from the history that were removed from the store; return whether there were any."""
-    known = {tuple(row) for row in db.execute("SELECT DISTINCT name, source_sha256 FROM labels").fetchall()}
-    gone = known & labels.removed_labels(store) if known else known
-    for name, sha256 in sorted(gone):
+    known = db.execute("SELECT DISTINCT name, source_sha256 FROM labels").fetchall()
+    gone = sorted(labels.removed_labels(store).intersection(known)) if known else []
+    for name, sha256 in gone:
         db.execute("DELETE FROM labels WHERE name = ? AND source_sha256 = ?", [name, sha256])
     return bool(gone)
 
 
 def _new_restarts(db: Connection, store: Path) -> tuple[list[Restart], list[str]]:
     """Return restarted baselines that the history lacks, and a sentence for each unreadable one."""
-    known = {name for (name,) in db.execute("SELECT restart_id FROM baselines").fetchall()}
-    found: list[Restart] = []
-    damaged: list[str] = []
-    for file in restart_files(store):
+    files, found, damaged = restart_files(store), list[Restart](), list[str]()
+    known = db.execute("SELECT restart_id FROM baselines").fetchall() if files else []
+    for file in files:
         try:
-            found += [read_restart(file)] if file.stem not in known else []
+            found += [read_restart(file)] if (file.stem,) not in known else []
         except InputError as error:
             damaged.append(f"A restarted baseline was left out: {error}")
     return found, damaged
