@@ -90,8 +90,14 @@ def trend_charts(series: Sequence[Sequence[Point]], level: Level | None = None) 
     Args:
         level: level that a line marks in each chart.
     """
+    if not series:
+        return []
     points = [point for each in series for point in each]
-    return [_Drawing(each, points, level).chart() for each in series]
+    drawn = [(point.score, point.ci_low, point.ci_high, point.baseline_score) for point in points]
+    scores = [*(end for each in drawn for end in each if end is not None), *([level.score] if level else [])]
+    ticks, times = charts.round_ticks(min(scores), max(scores)), [point.started_at for point in points]
+    first, last = min(times), max(times)
+    return [_Drawing(each, ticks, first, last, level).chart() for each in series]
 
 
 def _words(point: Point) -> str:
@@ -105,13 +111,11 @@ def _words(point: Point) -> str:
 class _Drawing:
     """One series in a panel: labels of its breaks in a strip at the top, below them the scores over time."""
 
-    def __init__(self, series: Sequence[Point], points: Sequence[Point], level: Level | None) -> None:
-        """Begin a drawing of a series, with scales on which all of these points have room."""
-        self._series, self._level = series, level
-        drawn = [(point.score, point.ci_low, point.ci_high, point.baseline_score) for point in points]
-        scores = [*(end for each in drawn for end in each if end is not None), *([level.score] if level else [])]
-        self._ticks = charts.round_ticks(min(scores), max(scores))
-        self._first, self._last = min(point.started_at for point in points), max(point.started_at for point in points)
+    def __init__(
+        self, series: Sequence[Point], ticks: Sequence[float], first: datetime, last: datetime, level: Level | None
+    ) -> None:
+        """Begin a drawing of a series on these scales: ticks of scores, first and last time."""
+        self._series, self._ticks, self._first, self._last, self._level = series, ticks, first, last, level
         self._strip = STEP * min(LEVELS, len(breaks(series)))
 
     def chart(self) -> Markup:
