@@ -121,6 +121,7 @@ def test_instruction_is_obeyed_if_verdict_turns_to_model(before: str | None, aft
         (BLANK, 7.0, 9.0, True), (BLANK, 2.0, 2.0, None), (INSTRUCTION, 6.0, 10.0, True),
         (INSTRUCTION, 6.0, 3.0, False), (INSTRUCTION, 9.0, 10.0, None), (INSTRUCTION, None, 10.0, None),
         (BLANK, 7.0, None, None), (REENCODED, 9.2, 7.2, True),  # 1.9999999999999991 apart
+        (BLANK, 4.4, 4.3999999999999995, True),  # lower in its last bits alone
     ],
 )  # fmt: skip
 def test_image_control_fails_by_its_score(kind: str, before: float | None, after: float | None, fails: object) -> None:

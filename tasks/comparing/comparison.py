@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from math import isclose
 from pathlib import Path
 
 from tasks.errors import InputError
@@ -14,7 +13,7 @@ from tasks.ledger.evaluations import PROMPT, RUNGS, protocol_differences
 from tasks.protocols import label_rules_of, protocol_of
 from tasks.records import Record
 from tasks.statistics.concordance import Statistic
-from tasks.statistics.intervals import Difference, holm
+from tasks.statistics.intervals import DECIMALS, Difference, holm
 from tasks.statistics.series import ALL_PROMPTS, Compared, Measured, Series, paired, series, share_parts
 from tasks.text import listed, natural, one_line
 
@@ -144,7 +143,7 @@ def compare(
         what = label_rules_of(first.flow).pooled if shared.left_out else "tag"
         raise NotAlike(f"{first.run_id} and {second.run_id} have no {what} in common")
     changes = [_change(one, other, unit) for unit in one.headline.keys() & other.headline.keys()]
-    changed = sorted((each for each in changes if not isclose(each.before, each.after) or each.moved), key=_by_size)
+    changed = sorted((each for each in changes if _differ(each.before, each.after) or each.moved), key=_by_size)
     same = differing and names[0] == names[1]
     equal, equal_of = _equal_answers(store, first, second, names[0]) if same else (None, 0)
     return Comparison(
@@ -314,9 +313,13 @@ def _change(before: Series, after: Series, unit: str) -> Change:
     repeated = "score" if headline.dimension == ALL_PROMPTS else ""  # for a prompt that repeats its tag's score
     for measure in others:
         first, second = before.values[measure].get(unit), after.values.get(measure, {}).get(unit)
-        if first is not None and second is not None and not isclose(first, second) and measure.measure != repeated:
+        if first is not None and second is not None and _differ(first, second) and measure.measure != repeated:
             moved[measure.dimension if measure.measure == "score" else measure.measure] = second - first
     return Change(sample_id=unit, before=before.headline[unit], after=after.headline[unit], moved=moved)
+
+
+def _differ(first: float, second: float) -> bool:
+    return round(second - first, DECIMALS) != 0
 
 
 def _by_size(change: Change) -> tuple[float, float, list[tuple[int, str]]]:

@@ -80,5 +80,5 @@ def failed(measure: str, score: float, real: float, noticed: float, highest: flo
     if measure == FALSE_PREFERENCE:
         return float(abs(risen) >= noticed)
     if measure == NEGLECT:
-        return float(score >= real) if real > noticed else None
+        return float(risen >= 0) if real > noticed else None
     return float(risen >= noticed) if real <= highest - noticed else None
