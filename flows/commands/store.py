@@ -120,8 +120,8 @@ def forget(run: str, candidate: str, sample: str, flow: str | None, dry_run: boo
     if remote:
         exchange_all(remote)  # no data to be forgotten may be missed
         check_idle(folder)
-    earlier = None if dry_run else plan_of(folder)
-    if earlier and _finish_earlier(folder, remote):
+    earlier = None if dry_run else _finish_earlier(folder, remote)
+    if earlier:
         print("an unfinished removal from before is complete now")
     plan = make_plan(folder, *_asked(folder, run, candidate, sample, flow or ""))
     if not plan.runs and earlier and (earlier.kind, earlier.name, earlier.flow) == (plan.kind, plan.name, plan.flow):
@@ -146,13 +146,12 @@ def forget(run: str, candidate: str, sample: str, flow: str | None, dry_run: boo
     return 0
 
 
-def _finish_earlier(folder: Path, remote: Remote | None) -> bool:
-    """Complete a removal that was stopped, unless another process is at work on it; return whether it was due."""
-    if not plan_of(folder):
-        return False
-    with alone_with_plan(folder):
-        finish_forgetting(folder, remote)
-    return True
+def _finish_earlier(folder: Path, remote: Remote | None) -> Plan | None:
+    """Complete a removal that was stopped, unless another process is at work on it; return its plan, if it was due."""
+    if plan := plan_of(folder):
+        with alone_with_plan(folder):
+            finish_forgetting(folder, remote)
+    return plan
 
 
 def _asked(folder: Path, run: str, candidate: str, sample: str, flow: str) -> tuple[Kind, str, str]:
