@@ -209,6 +209,7 @@ def kill_during_runs(scene: Scene) -> dict[str, Any]:
             wait_for(lambda before=before, module=module: children(up.process.pid).get(module, before) != before)
         seen |= {"run": up.wait_for_end(run, LAST), "repeated": scene.repeated_calls()}
         wait_for(lambda: up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}}))
+        scene.seconds = 2.0  # the run is still at work when all is killed
         seen["next"] = scene.press_run(up)
         own = [child(up, module) for module in (RUNNER, SERVER)]
         [working] = children(own[0]).values()
@@ -219,6 +220,7 @@ def kill_during_runs(scene: Scene) -> dict[str, Any]:
 
 def restart(scene: Scene, run: str) -> dict[str, Any]:
     """Let nights pass, start `jury up` again with an edited list, and press Ctrl-C twice during a scheduled run."""
+    scene.seconds = 0.4
     postpone_due_times(scene.store)
     began = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}"
     with scene.up(signal.SIGINT, reuse_hours=0) as up:
