@@ -40,10 +40,14 @@ from tasks.demo.samples import drawn_samples
 from tasks.ledger.run_files import JUDGMENTS
 
 SCHEDULE_PAUSED, PAUSED, EDITED = DEPLOYMENTS = "schedule-paused", "paused", "edited"
-"""A person pauses the schedule of the first one, and the second one as a whole; both are due every minute. The third
-one is edited everywhere."""
+"""A person pauses the schedule of the first one, and the second one as a whole; then both are due every minute. The
+third one is edited everywhere."""
+OFTEN = "often"
+"""Schedule of the paused deployments. It is due once a year until they are paused: on a slow machine, a minute may pass
+before that."""
 NIGHTLY, WEEKLY, OURS = "nightly", "weekly", "ours"
 """Two schedules of the edited deployment, and the schedule that the person adds."""
+EVERY_MINUTE = {"cron": "* * * * *", "timezone": "UTC"}
 FEWER = {"parameters": {"limit": 9}}
 """Parameters of the added schedule."""
 RUNNER, SERVER = "flows.server.runner", "flows.server.server_process"
@@ -72,7 +76,7 @@ class Scene:
 
     def up(self, ended_by: signal.Signals, **form: Any) -> AbstractContextManager[Up]:
         """Start `jury up`; `form` adds parameters to the edited deployment in the list."""
-        judged, often = {"dataset": self.images, "limit": 12}, {"every-minute": "* * * * *"}
+        judged, often = {"dataset": self.images, "limit": 12}, {OFTEN: "0 4 1 1 *"}
         nights, edited = {NIGHTLY: "0 2 * * *", WEEKLY: "0 4 * * 0"}, {"candidate": ["steady"], "judge": self.judge}
         paused = (listed(name, often, judged) for name in (SCHEDULE_PAUSED, PAUSED))
         write_list(self.list, *paused, listed(EDITED, nights, {**judged, **edited, **form}, "Europe/Berlin"))
@@ -131,8 +135,10 @@ def deployments(up: Up) -> dict[str, Any]:
 
 def edit(up: Up) -> None:
     """Edit like the forms of the Prefect UI: pauses, a cron, an override, an added schedule, and a parameter."""
-    change_schedule(up, SCHEDULE_PAUSED, "every-minute", active=False)
+    change_schedule(up, SCHEDULE_PAUSED, OFTEN, active=False)
+    change_schedule(up, SCHEDULE_PAUSED, OFTEN, schedule=EVERY_MINUTE)
     change(up, PAUSED, paused=True)
+    change_schedule(up, PAUSED, OFTEN, schedule=EVERY_MINUTE)
     override = {"parameters": {"limit": 10, "candidate": ["careless"]}}
     soon = datetime.now(UTC) + timedelta(minutes=20)  # Prefect plans one hour ahead: all are planned, none is due
     minutes = ",".join(f"{(soon + timedelta(minutes=each)).minute}" for each in range(7))
@@ -228,8 +234,7 @@ def restart(scene: Scene, run: str) -> dict[str, Any]:
         wait_for(lambda: len(late := nights(up)) == 1 + NIGHTS and {run["state_type"] for run in late} == {"COMPLETED"})
         seen |= {"nights": nights(up), "stopped": [*children(up.process.pid).values()]}
         scene.seconds = 2.0  # the run is still at work when Ctrl-C is pressed
-        every_minute = {"cron": "* * * * *", "timezone": "UTC"}
-        scene.wait_for_replies(lambda: change_schedule(up, EDITED, OURS, schedule=every_minute, parameters=FEWER))
+        scene.wait_for_replies(lambda: change_schedule(up, EDITED, OURS, schedule=EVERY_MINUTE, parameters=FEWER))
         seen["due"] = [run for run in up.runs() if run["expected_start_time"] >= began]
         up.process.send_signal(signal.SIGINT)
     for run in (*seen["nights"], *seen["due"]):
@@ -308,7 +313,7 @@ def test_restart_keeps_ui_edits_and_reports_them(seen: dict[str, Any]) -> None:
     )
     assert after == before and {slug for name, slug in after if name == EDITED} == {NIGHTLY, WEEKLY, OURS}
     active = {place: is_active for place, (_, is_active, _) in after.items()}
-    assert active[EDITED, NIGHTLY] and not active[EDITED, WEEKLY] and not active[SCHEDULE_PAUSED, "every-minute"]
+    assert active[EDITED, NIGHTLY] and not active[EDITED, WEEKLY] and not active[SCHEDULE_PAUSED, OFTEN]
     there = seen["again"]["there"]
     assert [there[name]["paused"] for name in DEPLOYMENTS] == [name == PAUSED for name in DEPLOYMENTS]
     assert "chunk_size is 32, as changed here; in the list it is 64" in seen["again"]["output"]
@@ -316,7 +321,7 @@ def test_restart_keeps_ui_edits_and_reports_them(seen: dict[str, Any]) -> None:
 
 def test_schedule_of_the_ui_runs_by_the_clock_and_paused_ones_do_not(seen: dict[str, Any]) -> None:
     """All three are due every minute. On a slow machine, the next minute begins before the first run's replies come."""
-    due = [run for run in seen["again"]["due"] if schedule_of(run) in ("every-minute", OURS)]
+    due = [run for run in seen["again"]["due"] if schedule_of(run) in (OFTEN, OURS)]
     assert all(run["auto_scheduled"] and run["deployment_id"] == seen["there"][EDITED]["id"] for run in due)
     [asked] = due[0]["asked"]
     assert (asked["limit"], asked["candidate"], asked["chunk_size"]) == (9, ["steady"], 32)
