@@ -116,7 +116,10 @@ def test_leaderboard_joins_newest_run_of_each_flow(tmp_path: Path) -> None:
     assert len(overall["runs"]) == 4 and "20261120T120000-counting" not in overall["runs"]  # pyright: ignore
     reach = math.sqrt(sum((row["score"] - row["ci_low"]) ** 2 for tag, row in rows.items() if tag != "overall")) / 6  # pyright: ignore
     assert overall["ci_low"] == pytest.approx(overall["score"] - reach)  # pyright: ignore
-    write_finished_run(tmp_path, "position", 5, [image("0/0", None, tag="position", flow="position")])
+    write_finished_run(tmp_path, "position", 5, [image("0/0", 6, tag="position", flow="position", aspect_mean=None)])
+    overall = leaderboard_rows(tmp_path)[-1]
+    assert (overall["missing"], overall["aspect_mean"], overall["gap"]) == ([], None, None) and overall["score"]
+    write_finished_run(tmp_path, "position", 6, [image("0/0", None, tag="position", flow="position")])
     overall = leaderboard_rows(tmp_path)[-1]
     assert (overall["missing"], overall["score"]) == (["position"], None), "no mean of the other tags"
 

@@ -52,7 +52,9 @@ WITH tagged AS (
                 THEN avg(coalesce(tags.worst_low, tags.ci_low)) END AS worst_low,
            CASE WHEN count(tags.ci_low) = len(wanted) AND count(tags.worst_high) > 0
                 THEN avg(coalesce(tags.worst_high, tags.ci_high)) END AS worst_high,
-           avg(image_mean) AS image_mean, avg(aspect_mean) AS aspect_mean, avg(gap) AS gap, avg(good) AS good,
+           avg(image_mean) AS image_mean,
+           CASE WHEN count(aspect_mean) = len(wanted) THEN avg(aspect_mean) END AS aspect_mean,
+           CASE WHEN count(gap) = len(wanted) THEN avg(gap) END AS gap, avg(good) AS good,
            avg(good_images) AS good_images, sum(scored) / nullif(sum(prompts), 0) AS images_a_prompt,
            bool_or(images_differ) AS images_differ,
            CASE WHEN count(satisfied) = len(wanted) THEN avg(satisfied) END AS satisfied, sum(prompts)::BIGINT AS prompts,
@@ -98,8 +100,8 @@ COMMENT ON VIEW t2i_leaderboard IS
 -- worst_low: Lower end whatever the missing scores were; NULL from 97% coverage on. Overall: the mean over the tags.
 -- worst_high: Upper end whatever the missing scores were; NULL from 97% coverage on. Overall: the mean over the tags.
 -- image_mean: Mean over images. NULL: see missing.
--- aspect_mean: Mean of the aspects, over prompts. NULL: see missing.
--- gap: score minus aspect_mean. NULL: see missing.
+-- aspect_mean: Mean of the aspects, over prompts. NULL: see missing, or a tag has no aspect that applies.
+-- gap: score minus aspect_mean. NULL: as there.
 -- good: Share of prompts with an image at or above the threshold; it grows with images a prompt. NULL: see missing.
 -- good_images: Share of images at or above the threshold. NULL: see missing.
 -- images_a_prompt: Scored images a prompt.
