@@ -56,7 +56,8 @@ def first_fault(error: "ValidationError") -> str:
     detail = error.errors(include_url=False, include_context=False)[0]
     place = one_line(".".join(map(str, detail["loc"])))
     found = "" if detail["type"] == "missing" else f", found {one_line(repr(detail['input']), 80)}"
-    reason = detail["msg"].removeprefix("Value error, ") + found
+    is_unknown = detail["type"] == "extra_forbidden"
+    reason = ("there is no such key" if is_unknown else detail["msg"].removeprefix("Value error, ")) + found
     return f"{place}: {reason}" if place else reason
 
 

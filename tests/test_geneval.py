@@ -132,7 +132,7 @@ def test_folder_of_prompt_folders_is_one_candidate(tmp_path: Path):
     ]
     assert {sample.candidate for sample in load(tmp_path / "set" / "b").samples} == {"b"}
     assert {sample.candidate for sample in load(tmp_path / "set" / "b", candidate_name="x").samples} == {"x"}
-    assert "can name one candidate" in load_error(tmp_path / "set", candidate_name="x")
+    assert "choose among them with `candidate`" in load_error(tmp_path / "set", candidate_name="x")
     root = write_geneval(tmp_path / "of one", ROWS, 1, ("20260101",))
     assert {sample.candidate for sample in load(root).samples} == {"20260101"}
     assert {sample.candidate for sample in load(root, candidate_name="x").samples} == {"x"}
@@ -250,9 +250,9 @@ def test_image_link_in_a_prompt_is_dropped_and_noted(tmp_path: Path):
         ({"include": [{"class": "bench", "count": True}]}, "0.count: Input should be a valid integer, found True"),
         ({"include": [{"class": "bench", "count": "2"}]}, "0.count: Input should be a valid integer, found '2'"),
         ({"include": [{"class": "bench", "count": 1, "color": 3}]}, "0.color: Input should be a valid string, found 3"),
-        ({"include": [{"class": "bench", "count": 1, "colour": "red"}]}, "0.colour: Extra inputs are not permitted"),
+        ({"include": [{"class": "bench", "count": 1, "colour": "red"}]}, "0.colour: there is no such key"),
         ({"exclude": [{"class": "bench", "count": -1}]}, "exclude: 0.count: Input should be greater than or equal to"),
-        ({"exclude": [{"class": "bench", "count": 1, "color": "red"}]}, "exclude: 0.color: Extra inputs are not perm"),
+        ({"exclude": [{"class": "bench", "count": 1, "color": "red"}]}, "exclude: 0.color: there is no such key"),
     ],
 )
 def test_prompt_faults_are_named_in_list_and_folder(tmp_path: Path, changes: dict[str, object], words: str):

@@ -247,7 +247,10 @@ def _candidates(source: Path, name: str) -> dict[str, Path]:
             f"with {OWN} and {SAMPLES}/"
         )
     if name and len(found) > 1:
-        raise InputError(f"candidate_name {name!r} can name one candidate, {source} holds several: {listed(found)}")
+        raise InputError(
+            f"candidate_name {name!r} can name one candidate, {source} holds several: {listed(found)}; choose among "
+            "them with `candidate`"
+        )
     return {name: next(iter(found.values()))} if name else found
 
 

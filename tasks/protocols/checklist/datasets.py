@@ -240,7 +240,10 @@ def _find_images(prompts: Prompts, parameters: ChecklistParameters, problems: Pr
         there = f"found {listed(map(quoted, strange), 3)}, looked for names such as {sought}"
         raise InputError(f"images {path.name} has none of any prompt: {there}")
     if parameters.candidate_name and len(found) > 1:
-        raise InputError(f"candidate_name can name one candidate, {path.name} holds several: {listed(found)}")
+        raise InputError(
+            f"candidate_name can name one candidate, {path.name} holds several: {listed(found)}; choose among them "
+            "with `candidate`"
+        )
     images: dict[str, dict[str, list[Image]]] = {}
     for candidate, its in found.items():
         of_prompts = images.setdefault(parameters.candidate_name or candidate, defaultdict(list))
