@@ -265,6 +265,10 @@ function move(at) {
   tell("");
   state.at = Math.max(0, Math.min(at, data.items.length - 1));
   keep();
+  showItem();
+}
+
+function showItem() {
   middle = [0.5, 0.5];
   show();
   showTexts();
@@ -316,4 +320,4 @@ for (const [id, act] of Object.entries(BUTTONS)) by(id).addEventListener("click"
 
 inBrowser(restore);
 for (const token of Object.keys(state.answers)) if (!tokens.has(token)) delete state.answers[token];
-move(state.at);
+showItem(); // keeps nothing yet: a page that is loaded again at once may not have its last answers, and gets them by an event
