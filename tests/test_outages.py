@@ -14,7 +14,7 @@ from loopback_relay import LoopbackRelay
 from prefect import get_client
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-from prefect.states import Cancelling, Pending, Running
+from prefect.states import Cancelling, Crashed, Pending, Running
 from served import JURY, environment, listed, on_ctrl_c, wait_for, write_list
 
 from flows.server import runner as runner_process
@@ -106,15 +106,18 @@ def test_only_runs_without_process_are_restarted(deployment: Deployment, monkeyp
     working = run_in_state(deployment, Running())
     monkeypatch.setattr(runner_process, "has_process", lambda run: run == str(working.id))
     since = datetime.now(UTC)
-    fresh = run_in_state(deployment, Pending())
+    fresh, hopeless = (run_in_state(deployment, state) for state in (Pending(), Crashed()))
+    for _ in range(2):  # its process never came as far as Running
+        deployment.client.set_flow_run_state(hopeless.id, Crashed(), force=True)
     asyncio.run(begin_again([deployment.id], since))
-    runs = (taken, running, cancelled, working, fresh)
+    runs = (taken, running, cancelled, working, fresh, hopeless)
     assert [deployment.client.read_flow_run(run.id).state_name for run in runs] == [
         "Scheduled",
         "Scheduled",
         "Cancelled",
         "Running",
         "Pending",
+        "Crashed",
     ]
     states = deployment.client.read_flow_run_states(running.id)
     assert "Crashed" in [state.name for state in states]

@@ -148,7 +148,9 @@ async def begin_again(deployments: Collection[UUID], since: datetime) -> None:
                 await _end_or_begin(client, run, state)
         crashed = {"type": {"any_": ["CRASHED"]}}
         for run in await _runs(client, deployments, state=crashed, end_time={"after_": since}):
-            if run.run_count < MOST_STARTS and not has_process(str(run.id)):
+            # Prefect counts only starts that came as far as Running.
+            crashes = sum(each.is_crashed() for each in await client.read_flow_run_states(run.id))
+            if crashes < MOST_STARTS and not has_process(str(run.id)):
                 await client.set_flow_run_state(run.id, Scheduled(), force=True)
 
 
