@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TypeVar, cast
 
 from prefect.client.schemas.objects import State
-from prefect.exceptions import CancelledRun
+from prefect.exceptions import CancelledRun, Pause
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 from prefect.tasks import exponential_backoff
@@ -54,7 +54,12 @@ async def evaluate(flow: str, parameters: Parameters | Raw) -> State:
         and is raised.
     """
     tell_in_sentences()
-    return await noting_end(_evaluate(flow, parameters))
+    try:
+        return await noting_end(_evaluate(flow, parameters))
+    except BaseExceptionGroup as errors:
+        # Prefect takes a suspension in a group for a crash, and the runner would begin the run again at once.
+        suspended = errors.subgroup(Pause)
+        raise (first_of(cast(BaseExceptionGroup[Exception], suspended)) if suspended else errors) from None
 
 
 async def _evaluate(flow: str, parameters: Parameters | Raw) -> State:

@@ -10,11 +10,15 @@ from pathlib import Path
 
 import pytest
 from deployed_here import Deployment
+from loopback_judge import LoopbackJudge
 from loopback_relay import LoopbackRelay
+from loopback_replies import Reply, Request, allowed_reply
 from prefect import get_client
+from prefect._flow_run_suspension import mark_flow_run_suspension_requested
 from prefect.client.schemas.objects import FlowRun, State
+from prefect.exceptions import Pause
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
-from prefect.states import Cancelling, Crashed, Pending, Running
+from prefect.states import Cancelling, Crashed, Paused, Pending, Running
 from served import JURY, environment, listed, on_ctrl_c, wait_for, write_list
 
 from flows.server import runner as runner_process
@@ -121,3 +125,16 @@ def test_only_runs_without_process_are_restarted(deployment: Deployment, monkeyp
     ]
     states = deployment.client.read_flow_run_states(running.id)
     assert "Crashed" in [state.name for state in states]
+
+
+def test_suspended_run_pauses_and_does_not_crash(deployment: Deployment, loopback: LoopbackJudge) -> None:
+    run, plain = deployment.create_run({"judge": {"model": "m", "base_url": loopback.base_url}}), allowed_reply()
+
+    def answer(request: Request) -> Reply:
+        mark_flow_run_suspension_requested(run.id, Paused(name="Suspended"))
+        return plain(request)
+
+    loopback.answer = answer
+    with pytest.raises(Pause):
+        deployment.execute(run)
+    assert deployment.client.read_flow_run(run.id).state_name == "Running", "Prefect has recorded no crash"

@@ -302,7 +302,8 @@ def test_status_shows_failed_runs_and_paused_schedules(runs: dict[str, str]) -> 
 
 def test_automation_marks_runs_whose_process_vanished(up: Up) -> None:
     made = [each for each in up.api("/automations/filter", {}) if each["enabled"]]
-    assert "CRASHED" in [each["actions"][0].get("state") for each in made]
+    [zombies] = [each for each in made if each["actions"][0].get("state") == "CRASHED"]
+    assert "prefect.flow-run.Suspended" in zombies["trigger"]["expect"]
 
 
 # Foreign pages

@@ -570,10 +570,11 @@ async def watch_for_zombies(silent_seconds: float) -> None:
     """Make the automation that marks runs as crashed if their process was silent for so long; one per server."""
     if await _known(ZOMBIES):
         return
-    ended = {f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed", "Skipped")}
+    # A suspended run has no process until it is resumed.
+    quiet = "Completed", "Failed", "Cancelled", "Crashed", "Skipped", "Suspended"
     silent = EventTrigger(
         after={HEARTBEAT},
-        expect={HEARTBEAT, *ended},
+        expect={HEARTBEAT, *(f"prefect.flow-run.{state}" for state in quiet)},
         match=ResourceSpecification({"prefect.resource.id": ["prefect.flow-run.*"]}),
         for_each={"prefect.resource.id"},
         posture=Posture.Proactive,
