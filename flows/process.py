@@ -35,8 +35,8 @@ LOOK_SECONDS = 5.0
 SILENT = 2
 """Checks without an answer after which the wait for a server ends."""
 UNRECORDED = (
-    "the Prefect server did not take in how this run ended, for it is gone or does not answer: its record there is "
-    "unfinished, and the run ended as it says here"
+    "the Prefect server did not take in how this run ended, for it is gone, does not answer, or waits for a "
+    "cancellation, which ends no command: its record there is unfinished, and the run ended as it says here"
 )
 
 _ENDED: ContextVar["asyncio.Future[State] | None"] = ContextVar("what the run came to", default=None)
@@ -263,11 +263,16 @@ async def run_to_end(flow: Coroutine[Any, Any, "State"], api: str) -> "tuple[Sta
     except asyncio.CancelledError:
         run.cancel()
         raise
-    if run.done() and (not ended.done() or (not run.exception() and (ended.exception() or not raised(run.result())))):
+    if run.done() and (not ended.done() or (not run.exception() and _took_in(run.result(), ended))):
         return run.result(), True
-    # The server is gone, and Prefect would try for minutes to send it the rest of its record.
+    # The server is gone, and Prefect would try for minutes to send it the rest of its record. Or it waits for a cancel.
     LEFT_BEHIND.set()
     return ended.result(), False
+
+
+def _took_in(state: "State", ended: "asyncio.Future[State]") -> bool:
+    """Return whether the state that the server has is that of the ended evaluation."""
+    return state.is_final() and (ended.exception() is not None or not raised(state))
 
 
 def raised(state: "State") -> bool:

@@ -18,6 +18,7 @@ import httpx
 import pytest
 from loopback_judge import HeldJudge, judged_by
 from loopback_relay import LoopbackRelay
+from prefect.states import Cancelling
 from served import JURY, environment, users_of
 
 from flows import process
@@ -190,6 +191,15 @@ async def never_recorded() -> Any:
 def test_result_is_known_although_no_server_records_it(left_behind: threading.Event) -> None:
     with silent_server() as api:
         assert process.run_async(run_to_end(never_recorded(), api)) == ("the state", False)
+    assert left_behind.is_set()
+
+
+def test_result_is_known_although_the_server_waits_for_a_cancel(left_behind: threading.Event) -> None:
+    async def kept_cancelling() -> Any:
+        await noting_end(return_state())
+        return Cancelling()
+
+    assert process.run_async(run_to_end(kept_cancelling(), "")) == ("the state", False)
     assert left_behind.is_set()
 
 
