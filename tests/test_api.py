@@ -174,6 +174,8 @@ def test_cancelled_run_ends_and_keeps_its_ledger(slow: HeldJudge, judged: tuple[
         ("diagram", None, PairwiseParameters(shards=2), "`jury run` is the way to them"),
         ("diagram", None, PairwiseParameters(limit=2), "the parameters name no dataset"),
         ("diagram", [], PairwiseParameters(), "the list of samples is empty"),
+        ("counting", 5, None, "samples are of type int, flow counting takes a list of ImageSample"),
+        ("diagram", "drawn", None, "samples are of type str, flow diagram takes a list of FigureSample"),
         ("counting", figures(), RubricParameters(), "is of type FigureSample, flow counting takes ImageSample"),
     ],
 )

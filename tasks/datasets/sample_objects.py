@@ -7,7 +7,7 @@ contents of samples are checked when the manifest is read.
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +76,14 @@ def write_samples(folder: Path, flow: str, samples: Sequence[Given], name: str) 
         InputError: lists the samples that are not of the flow's kind, and the pictures and data that cannot be written.
             A path without a file is one of these: a program gives None where nothing was delivered.
     """
+    wanted = FigureSample if flow in PAIRWISE else ImageSample
+    if isinstance(samples, str | Record) or not isinstance(samples, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        found = f"samples are of type {type(samples).__name__}, flow {flow} takes a list of {wanted.__name__}"
+        raise InputError(f"{found}; a dataset on disk is named by the parameter dataset")
     if not samples:
         raise InputError("there is nothing to judge: the list of samples is empty")
     if not name or name != Path(name).name or name.startswith("."):
         raise InputError(f"the dataset's name is {name!r}, allowed is any valid file name")
-    wanted = FigureSample if flow in PAIRWISE else ImageSample
     problems = Problems()
     lines: list[str] = []
     for number, sample in enumerate(samples, 1):
