@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from answered_page import COUNTING
-from factories import judgment, outcome
+from factories import image, judgment, outcome
 from served import free_port
 from written_history import EARLIER, LATER, figures, keep, keep_ledger, noise, pair, write_evaluations, written
 
@@ -83,6 +83,15 @@ def test_page_begins_with_verdict_facts_and_notable_samples(report: Path, counti
     assert re.findall(r"\bs\d+\b", lowest) == ["s10", "s4", "s5"] and "faithfulness: Human." in lowest
     assert re.findall(r"\bs\d+\b", fragile) == ["s12"] and "replies differ on aesthetics" in fragile
     assert words(counting).startswith("alpha scores 5.25 (no interval below 8) of 10 Judge unchecked")
+
+
+def test_worst_case_of_each_tag_is_named(tmp_path: Path) -> None:
+    tags = ("colors", "color_attr")
+    scores = [(f"{tag}-{at}/0", tag, 8.0 if at else None) for tag in tags for at in range(9)]
+    rows = [image(sample_id, score, flow="colors", tag=tag) for sample_id, tag, score in scores]
+    keep(tmp_path, LATER, rows, samples=18, flow="colors", parameters={"threshold": 7.0}, dimensions=tags)
+    text = words(written(tmp_path, tmp_path / "page.html", LATER))
+    assert all(f"alpha, {tag} worst case [" in text for tag in tags)
 
 
 def test_candidates_are_compared_in_one_sentence(tmp_path: Path) -> None:

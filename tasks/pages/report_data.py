@@ -137,9 +137,9 @@ class Evaluation:
 
     def corrected(self) -> list[str]:
         """Return each first score as corrected by people, with its interval, where there are enough labels."""
-        places = [(row.candidate, row.dimension) for _, row in self.display.headline(self.scores)]
-        its = (row for row in self.answers["people"] if (row["candidate"], row["dimension"]) in places)
-        return [f"{row['candidate']} corrected by people {words}" for row in its if (words := corrected_words(row))]
+        found = {(row["candidate"], row["dimension"]): corrected_words(row) for row in self.answers["people"]}
+        told = [(name, found.get((row.candidate, row.dimension))) for name, row in self.display.headline(self.scores)]
+        return [f"{name} corrected by people {words}" for name, words in told if words]
 
 
 def gather(store: Path, run_id: str) -> Evaluation:

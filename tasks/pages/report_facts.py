@@ -30,14 +30,15 @@ def chips(
     cost: Sequence[Mapping[str, Any]],
 ) -> Iterator[Chip]:
     """Yield the facts that tell a reader whether to trust the verdict, and its price."""
-    rows = [each.score for each in display.headline(scores)]
+    found = display.headline(scores)
+    rows = [row for _, row in found]
     yield _judge(controls)
     # A run without an end has rows for the samples that it reached only.
     samples = about["samples"] if about["seconds"] is None else sum(row.n for row in rows)
     yield Chip(f"{sum(row.scored for row in rows):,} of {samples:,} {display.counted} scored")
-    for row in rows:
+    for name, row in found:
         if words := worst_case_words(row):
-            yield Chip(f"{one_line(row.candidate, LONGEST_NAME)} worst case {words}")
+            yield Chip(f"{one_line(name, LONGEST_NAME)} worst case {words}")
     if missing := sum(row.forfeits for row in rows if isinstance(row, ScoreRow)):
         yield Chip(f"{number_of(missing, 'missing output')}, each scored 0")
     prices = [row["price"] for row in cost]
