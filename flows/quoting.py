@@ -27,7 +27,7 @@ from tasks.presentation.tables import bullets, plain_markdown
 from tasks.records import ANCHOR, Judgment, Sample
 from tasks.spending.budget import VARIABLE, month_budget, month_of_store
 from tasks.spending.prices import tariffs
-from tasks.spending.quote import ENOUGH, Expected, Quote, megapixels, past_replies, quote_of, seen, tries
+from tasks.spending.quote import ENOUGH, Expected, Quote, megapixels, newest_model, past_replies, quote_of, seen, tries
 from tasks.spending.quote import Call as PlannedCall
 from tasks.store import store_or_warn
 
@@ -130,8 +130,7 @@ def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgm
     judge, known = run.parameters.judge, [*rows, *pilot]
     plan.there.update(row.key for row in pilot if row.status == "ok" and run.parameters.reuse_hours)
     expected = Expected(seen(known, plan.calls, run.start.prompts), tries(known))
-    answered = next((row.judge_answered for row in reversed(known) if row.judge_answered), "")
-    found = quote_of(run.start.flow, judge, plan.open, expected, tariffs(judge, answered))
+    found = quote_of(run.start.flow, judge, plan.open, expected, tariffs(judge, newest_model(known)))
     return found.model_copy(update={"reused": len(plan.calls) - len(plan.open)})
 
 

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from factories import judgment
 from loopback_judge import LoopbackJudge, judged_by
 from quoted_judges import JUDGES, PRICES, write_figures
 from test_budget_runs import state_of
 from test_limited_runs import artifacts_of
 
 from tasks.ledger.run_files import BATCHES
+from tasks.spending.quote import newest_model
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -95,6 +97,12 @@ def test_quote_has_prices_of_the_endpoints_service_tiers(endpoint: str, model: s
     from tasks.spending.prices import tariffs
 
     assert {*tariffs(Judge(model=model, base_url=endpoint), "")} == tiers
+
+
+def test_quote_has_the_prices_of_the_model_that_answered_last() -> None:
+    replies = {"2026-11-02T00:00:00+00:00": "new", "2026-11-01T00:00:00+00:00": "old"}
+    rows = [judgment("s1", "overall", None, judged_at=at, judge_answered=model) for at, model in replies.items()]
+    assert (newest_model(rows), newest_model([])) == ("new", "")
 
 
 def test_pilot_stays_within_the_budget_and_the_quote_reports_it(

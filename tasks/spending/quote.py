@@ -106,6 +106,11 @@ def seen(rows: Iterable[Judgment], calls: Iterable[Call], prompts: Mapping[str, 
     return found
 
 
+def newest_model(rows: Iterable[Judgment]) -> str:
+    """Return the model of the newest reply, whose prices hold now; empty if no reply names one."""
+    return max(((row.judged_at, row.judge_answered) for row in rows if row.judge_answered), default=("", ""))[1]
+
+
 def tries(rows: Iterable[Judgment]) -> float:
     """Return the mean number of billed replies per call: some are asked again because the reply was unusable."""
     calls = [
