@@ -10,7 +10,7 @@ from factories import LOST, WON, figures, image, judgment, start, write_run
 from simulate_gate import CASES, Case, N, shares
 from test_compare import Planned
 
-from tasks.comparing.candidate_gate import Found, bounded, least_score, no_worse
+from tasks.comparing.candidate_gate import Found, bounded, least_score, markdown, no_worse
 from tasks.comparing.verdict import outcome_words
 from tasks.errors import InputError
 from tasks.history.landing import land
@@ -145,6 +145,7 @@ def test_baseline_is_the_same_run_else_the_newest_comparable_one(store: Path) ->
 def test_candidate_is_compared_with_its_earlier_measurement(store: Path) -> None:
     found = no_worse(store, "diagram", "again", "again", 5)
     assert (found.decision, found.against_run, found.run_id) == ("fails", BASE, NEW)
+    assert "again against its run before: −100.0 [" in markdown(found)
 
 
 def test_candidate_without_a_run_or_margin_that_any_keeps_is_an_input_error(store: Path, jury: Any) -> None:

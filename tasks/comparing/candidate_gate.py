@@ -248,11 +248,11 @@ def markdown(gate: Gate) -> str:
 def _sentence(gate: Gate) -> str:
     decimals, units = protocol_of(gate.flow).decimals, protocol_of(gate.flow).unit
     if gate.found is None:
-        return f"{plain_markdown(gate.candidate)} and {plain_markdown(gate.against)} do not compare."
+        return f"{plain_markdown(gate.candidate)} and {plain_markdown(_other(gate))} do not compare."
     found, write = gate.found, signed if gate.against else number_words
     value, low, high, bound = (write(each, decimals) for each in (found.value, found.low, found.high, found.bound))
     between = f"[{low}, {high}]" if found.low is not None else "(no interval)"
-    whose = " against ".join(plain_markdown(name) for name in (gate.candidate, gate.against) if name)
+    whose = " against ".join(plain_markdown(name) for name in (gate.candidate, _other(gate)) if name)
     rules = {
         "passes": f"the lower bound is not below {bound}",
         "fails": f"the upper bound is below {bound}",
@@ -271,4 +271,9 @@ def _marked(gate: Gate) -> Iterator[str]:
 def _runs(gate: Gate) -> Iterator[str]:
     yield f"{gate.candidate}: run {gate.run_id}"
     if gate.against_run:
-        yield f"{gate.against}: run {gate.against_run}"
+        yield f"{_other(gate)}: run {gate.against_run}"
+
+
+def _other(gate: Gate) -> str:
+    """Name the other side, which may be an earlier run of the same candidate; empty: there is none."""
+    return "its run before" if gate.against == gate.candidate else gate.against
