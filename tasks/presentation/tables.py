@@ -85,7 +85,7 @@ NAME = 80
 
 _SPECIAL = re.compile(
     r"[!#$&*<>@\[\\\]^`{|}~]|\b_|_\b|(?<!\w)_"  # emphasis, code, links, pictures, tables, HTML
-    r"|^[-+]|(?<=\d)[.)](?=\s|$)"  # lists
+    r"|^[-+]|^\d{1,9}[.)](?=\s|$)"  # lists
     r"|:(?=/)|(?<=www)\.",  # bare addresses
     re.IGNORECASE,
 )
@@ -103,8 +103,9 @@ def plain_markdown(text: str, longest: int = QUOTE) -> str:
 
 
 def _reference(found: re.Match[str]) -> str:
-    comment = "<!-- -->" if found[0] in _IN_ADDRESSES else ""
-    return f"{comment}\\{found[0]}"
+    number, mark = found[0][:-1], found[0][-1]
+    comment = "<!-- -->" if mark in _IN_ADDRESSES and not number else ""
+    return f"{number}{comment}\\{mark}"
 
 
 def bullets(lines: Iterable[str]) -> str:
