@@ -75,9 +75,9 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
         """Return the weighted share of right answers among the scored checks; of soft ones their mean probability.
 
         All is right unless one check is wrong; that is unknown while one is not scored. A check is right if more than
-        half of its votes are. A soft answer is right from 50 on, where it is more probable than all others together;
-        parents have the same limit. A picture without a scored check is incomplete, and one that is missing or
-        unreadable has no score.
+        half of its votes are, an ordinal if their mean is above 1. A soft answer is right from 50 on, where it is more
+        probable than all others together; parents have the same limit. A picture without a scored check is incomplete,
+        and one that is missing or unreadable has no score.
         """
         problem = problems.get("image", "")
         votes = 0 if problem else parameters.votes
@@ -123,7 +123,7 @@ def _all_right(checks: Sequence[AspectScore | Part], instrument: str) -> bool | 
 
 
 def _is_right(score: float, is_soft: bool) -> bool:
-    """Return whether most votes on a check are right; half of them, or half of an ordinal's worth, is not enough."""
+    """Return whether most votes on a check are right; half of them, or a mean of 1 of an ordinal, is not enough."""
     return score >= HALF if is_soft else score > HALF
 
 
