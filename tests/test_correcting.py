@@ -87,7 +87,7 @@ def test_score_is_corrected_from_15_labels_on(store: Path, jury: Any) -> None:
         words = f"{value:.1f} [{low:.1f}, {high:.1f}]"
         assert f"corrected by people {words} (30 labels of 1 person, {agreed:.0%} as the judge)" in report
         [line] = people_lines_of(store, RUN)
-        assert line in html.unescape(report) and "What people say" in report
+        assert line in html.unescape(report) and "What people say</strong> 1 line on their labels" in report
         assert line.startswith(
             f"alpha, overall: 50.0 by the judge; corrected by 30 labels of 1 person: {words}; judge and"
         )

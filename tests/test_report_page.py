@@ -100,6 +100,7 @@ def test_candidates_are_compared_in_one_sentence(tmp_path: Path) -> None:
     keep(tmp_path, LATER, [*two, *lost], samples=11, candidates=("alpha", "beta"))
     text = words(written(tmp_path, tmp_path / "page.html", LATER))
     assert text.startswith("alpha scores higher than beta: 54.5 against 0.0 of 100, difference +54.5 [+")
+    assert re.search(r"Order and votes alpha pivotal 9.1% \[.*, beta pivotal 0.0% \[", text)
 
 
 def test_run_without_scores_begins_with_nothing_is_scored(tmp_path: Path) -> None:

@@ -91,8 +91,10 @@ def group_words(scores: Sequence[Scored], grouping: str) -> str:
 def rate_facts(rates: Sequence[RateRow]) -> str:
     """Return the rates of the outcomes: orders that differ, votes that agree, and pivotal ones."""
     wanted = ("order_flip", "repeat_agreement", "repeat_difference", "pivotal")
-    its = [row for row in rates if row.measure in wanted and row.dimension == OVERALL]
-    return ", ".join(f"{MEASURES[row.measure][0]} {rate_words(row)}" for row in its[: len(wanted)])
+    its = [row for row in rates if row.measure in wanted and row.dimension == OVERALL][: len(wanted)]
+    several = len({row.candidate for row in rates}) > 1
+    names = (f"{one_line(row.candidate, LONGEST_NAME)} " * several + MEASURES[row.measure][0] for row in its)
+    return ", ".join(f"{name} {rate_words(row)}" for name, row in zip(names, its, strict=True))
 
 
 def call_lines(cost: Sequence[Mapping[str, Any]]) -> Iterator[str]:
