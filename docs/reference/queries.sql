@@ -3,9 +3,9 @@ SELECT flow, candidate, since_at, change, most_in FROM alarms WHERE state = 'ope
 -- anchors: How did the anchors move beside the candidate?
 SELECT started_at, candidate, anchor_score, candidate_score, moved FROM anchors ORDER BY started_at
 -- best_images: Which image is the best of each prompt?
-SELECT candidate, tag, prompt, sample_id, score FROM best_images ORDER BY score DESC LIMIT 10
+SELECT candidate, tag, prompt, sample_id, score FROM best_images WHERE flow <> 'facts' ORDER BY score DESC LIMIT 10
 -- by_aspect: Which aspects are the weakest?
-SELECT candidate, tag, aspect, score FROM by_aspect ORDER BY score LIMIT 10
+SELECT candidate, tag, aspect, score FROM by_aspect WHERE flow <> 'facts' ORDER BY score LIMIT 10
 -- by_category: Which categories of figures are the weakest?
 SELECT candidate, category, score, n FROM by_category WHERE dimension = 'overall' ORDER BY score LIMIT 10
 -- by_difficulty: Do hard figures score lower?

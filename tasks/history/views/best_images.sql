@@ -8,4 +8,4 @@ QUALIFY row_number() OVER (
 ORDER BY started_at DESC, run_id DESC, candidate, prompt_id;
 COMMENT ON VIEW best_images IS
     'The best image of each prompt. It is the best by score, by the aspects'' mean, then the first.';
--- score: Score of the image, 0-10.
+-- score: Score of the image, 0-10; of checklists 0-100.

@@ -14,7 +14,7 @@ COMMENT ON VIEW verdicts IS 'Verdicts by sample and dimension, overall among the
 -- run_id: Evaluation (evaluations.run_id).
 -- dimension: Dimension, or overall: the result of the tier rule.
 -- verdict: Merged verdict of orders and votes; of overall Model, Human or Tie. NULL: none was reached, see status.
--- score: Model 100, neutral or Tie 50, Human 0; of images 0-10. NULL: undecided, see status.
+-- score: Model 100, neutral or Tie 50, Human 0; of images 0-10, of checklists 0-100. NULL: undecided, see status.
 -- human_first: Verdict where the Human figure came first.
 -- model_first: Verdict where the Model figure came first; NULL: not asked.
 -- votes: Votes that were asked for.
