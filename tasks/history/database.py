@@ -274,7 +274,7 @@ def opened_master(place: Path) -> Generator[Master]:
 def _attach(db: Connection, place: Path) -> None:
     new = not place.exists()
     try:
-        db.execute(f"ATTACH {_quoted(place)} AS history (ROW_GROUP_SIZE {_GROUP_ROWS}); USE history")
+        db.execute(f"ATTACH {quoted(place)} AS history (ROW_GROUP_SIZE {_GROUP_ROWS}); USE history")
     except duckdb.Error as error:
         if new:
             raise
@@ -283,7 +283,8 @@ def _attach(db: Connection, place: Path) -> None:
         keep_private(place)
 
 
-def _quoted(place: Path) -> str:
+def quoted(place: Path) -> str:
+    """Return a path as a string of SQL."""
     return "'{}'".format(str(place).replace("'", "''"))
 
 
@@ -291,7 +292,7 @@ def _quoted(place: Path) -> str:
 def attached(db: Connection, place: Path, name: str) -> Generator[None]:
     """Attach a published history under this name."""
     with _own_link(place) as link:
-        db.execute(f"ATTACH {_quoted(link)} AS {name} (READ_ONLY)")
+        db.execute(f"ATTACH {quoted(link)} AS {name} (READ_ONLY)")
         try:
             yield
         finally:
