@@ -14,7 +14,7 @@ from tasks.comparing.candidate_gate import Found, bounded, least_score, markdown
 from tasks.comparing.verdict import outcome_words
 from tasks.errors import InputError
 from tasks.history.landing import land
-from tasks.history.queries import held_open
+from tasks.history.queries import held_together
 from tasks.records import BudgetStop, Outcome
 from tasks.statistics.intervals import Bounded, difference, whole, with_missing
 
@@ -65,7 +65,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     begun = start(UNFINISHED, started_at="2026-11-21T12:00:00+00:00", candidates=("begun",))
     write_run(store, begun, [judgment(candidate="begun")], None)
     land(store)
-    with held_open(store):
+    with held_together(store):
         yield store
 
 

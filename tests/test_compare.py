@@ -19,7 +19,7 @@ from written_history import SCRIPT, keep_thumbnails, pair
 
 from tasks.comparing.comparison import Change, Comparison, compare, compare_candidates
 from tasks.history.landing import land
-from tasks.history.queries import held_open, last_comparable, query, shared_replies
+from tasks.history.queries import held_together, last_comparable, query, shared_replies
 from tasks.ledger.removals import remove_old
 from tasks.pages.artifact import markdown
 from tasks.pages.comparison_page import comparison_page, write_comparison
@@ -131,7 +131,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     store = tmp_path_factory.mktemp("planned")
     PLANNED.write(store)
     land(store)
-    with held_open(store):
+    with held_together(store):
         yield store
 
 
@@ -229,7 +229,7 @@ def test_unknown_difference_is_refused_with_the_allowed_ones(store: Path) -> Non
 def test_runs_are_found_by_a_prefix_of_their_ids(store: Path) -> None:
     write_run(store, start("20261121T120000-diagram-0000cc"), [outcome()], None)
     land(store)
-    with held_open(store):
+    with held_together(store):
         assert compare(store, "20261119", "20261120T12").after.run_id == AFTER
         with pytest.raises(ValueError, match=f"'2026' is the beginning of several runs: {BEFORE}, {AFTER}"):
             compare(store, "2026", AFTER)
@@ -494,7 +494,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         rows = [*repeat(REPLIES, taken, first, day), *figures(*[WON] * 10)]
         night(store, day, rows, number=4, dataset_key="a" * 64, calls=4 - taken)
     land(store)
-    with held_open(store):
+    with held_together(store):
         yield store
 
 

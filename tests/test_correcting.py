@@ -16,7 +16,7 @@ from written_history import ask
 
 from tasks.history.derived_tables import Correction
 from tasks.history.landing import land, rebuild
-from tasks.history.queries import as_json_rows, held_open, query
+from tasks.history.queries import as_json_rows, held_together, query
 from tasks.labels.labeling import import_labels
 from tasks.ledger.labels import ABOUT, LABEL_PAGES, LabelItem, LabelPage, label_folder, read_page
 from tasks.ledger.run_files import folder, read_judgments, read_outcomes
@@ -72,7 +72,7 @@ def test_score_is_corrected_from_15_labels_on(store: Path, jury: Any) -> None:
     assert jury("labels", "remove", "ann")[0] == 0
     assert ask(store, CORRECTED) == []
     label(store, ben=prefer("human"))
-    with held_open(store):
+    with held_together(store):
         [(_, value, low, high, labels, people, agreed, why)] = ask(store, CORRECTED)
         assert (labels, people, why) == (30, 1, "")
         assert 0 <= low <= value <= high < 50 and value < 20  # people: Human in all 30; the judge: 50

@@ -196,7 +196,7 @@ def test_report_path_must_be_a_file_in_an_existing_folder(store: Path, tmp_path:
 
 
 def test_all_report_queries_run_on_the_history_with_escaped_values(store: Path) -> None:
-    with history.held_open(store):
+    with history.held_together(store):
         for name in queries.QUERIES:
             assert history.query(store, queries.question(name, run=LATER, since="2026-01-01")).columns
         assert queries.ask(store, "scores", run="x' OR 'a' = 'a") == []

@@ -11,7 +11,7 @@ from flows.commands.options import store_option
 from tasks.comparing.alarms import Alarm, MovedJudge, alarms, candidates_watched, moved_judges, newest_places
 from tasks.errors import InputError
 from tasks.history.landing import land
-from tasks.history.queries import held_open
+from tasks.history.queries import held_together
 from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.side_records import ALARMS, restart_baseline
 from tasks.records.parameters import FLOWS
@@ -87,7 +87,7 @@ def _tell_ended(ended: Sequence[Alarm | MovedJudge]) -> None:
 def alarm_lines(store: Path) -> list[str]:
     """Return lines about open alarms and the baselines of scheduled runs, as far as the history can be read."""
     lines: list[str] = []
-    with suppress(InputError), held_open(store):
+    with suppress(InputError), held_together(store):
         for alarm in alarms(store):
             last = f"last measured {alarm.last_at:%Y-%m-%d}"
             lines.append(f"alarm      {alarm.flow} on {one_line(alarm.dataset)}: {alarm.short}; {last}")

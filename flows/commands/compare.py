@@ -12,7 +12,7 @@ from tasks.comparing.candidate_gate import least_score, markdown, no_worse
 from tasks.comparing.comparison import Comparison, compare
 from tasks.comparing.verdict import difference_grid, notes, outcome_words, side_words
 from tasks.errors import InputError
-from tasks.history.queries import find, held_open, last_comparable, newest, runs_of_candidates
+from tasks.history.queries import find, held_together, last_comparable, newest, runs_of_candidates
 from tasks.ledger.remote import local_cache
 from tasks.pages.page_names import where
 from tasks.presentation.tables import console, grid_table
@@ -55,7 +55,7 @@ def compare_runs(
     pairs = runs_of_candidates(folder, runs[0], runs[1], flow or "") if by_name else []
     names = (runs[0], runs[1]) if pairs else names
     meant = pairs or [_meant(folder, runs, names, flow or "")]
-    with held_open(folder):
+    with held_together(folder):
         found = [compare(folder, before, after, names, across) for before, after in meant]
         if as_json:
             shown = [each.model_dump(mode="json") for each in found]

@@ -5,7 +5,7 @@ Each function that opens the history raises InputError where there is none, or D
 
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -92,8 +92,7 @@ def held_open(store: Path) -> Generator[None]:
 def held_together(store: Path, unfinished: str = "") -> Generator[None]:
     """Hold the history open as `held_open` does, and compute `evaluations`, the base of most views, only once.
 
-    Use it for a dozen queries: DuckDB would otherwise plan and compute it again in each of the other views, often
-    twice.
+    DuckDB would otherwise plan and compute it again in each query of the other views, often twice.
 
     Args:
         unfinished: id of a run; if it has not finished, the views show it, too, as an evaluation of its own.
@@ -105,11 +104,15 @@ def held_together(store: Path, unfinished: str = "") -> Generator[None]:
 
 
 def one_opening(answer: Callable[Concatenate[Path, P], R]) -> Callable[Concatenate[Path, P], R]:
-    """Decorate a function whose first argument is a store: all its queries run within `held_open`."""
+    """Decorate a function whose first argument is a store: all its queries run within `held_together`.
+
+    Where the store is held open already, they run as the others of that context.
+    """
 
     @wraps(answer)
     def asked(store: Path, *given: P.args, **named: P.kwargs) -> R:
-        with held_open(store):
+        held = _HELD.get()
+        with nullcontext() if held and held[0] == store else held_together(store):
             return answer(store, *given, **named)
 
     return asked
