@@ -215,22 +215,24 @@ def test_key_is_searched_only_in_the_environment_without_a_lookup(monkeypatch: p
     assert asyncio.run(find_key(judge)) == "mine"
 
 
-@pytest.mark.parametrize(("key", "api"), [("mine", "http://127.0.0.1:9/api"), ("", "")])
-def test_prefect_is_not_imported_without_a_need_to_ask_it(key: str, api: str) -> None:
+def test_prefect_is_not_imported_without_a_need_to_ask_it() -> None:
     """Runs in a subprocess, because another test may have imported Prefect here."""
     look = (
-        "import asyncio, sys\n"
+        "import asyncio, os, sys\n"
         "from flows.server.server import secret_block\n"
         "from tasks.endpoint.api_keys import find_key\n"
         "from tasks.records.parameters import Judge\n"
         "judge = Judge(model='m', base_url='http://127.0.0.1:8000/v1', api_key_env='MY_KEY')\n"
-        "try: print(asyncio.run(find_key(judge, secret_block)))\n"
-        "except ValueError as error: print('stopped')\n"
-        "print([name for name in sys.modules if name == 'prefect'])"
+        "print(asyncio.run(find_key(judge, secret_block)))\n"
+        "os.environ.update(MY_KEY='', PREFECT_API_URL='')\n"
+        "try: asyncio.run(find_key(judge, secret_block))\n"
+        "except ValueError: print('stopped')\n"
+        "print('prefect' in sys.modules)"
     )
-    given = {"MY_KEY": key, "PREFECT_API_URL": api, "JURY_ENDPOINTS": ENDPOINTS.format("MY_KEY")}
-    done = subprocess.run([sys.executable, "-c", look], env=given, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [key or "stopped", "[]"]
+    known = {"JURY_ENDPOINTS": ENDPOINTS.format("MY_KEY"), "PREFECT_API_URL": "http://127.0.0.1:9/api"}
+    command, given = [sys.executable, "-c", look], {"MY_KEY": "mine", **known}
+    done = subprocess.run(command, env=given, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["mine", "stopped", "False"]
 
 
 def save_block(block: str, value: Any) -> None:

@@ -22,16 +22,16 @@ from written_history import keep_ledger, write_evaluations
 
 from flows.commands import query
 from tasks.history.database import _READER
-from tasks.history.queries import as_json_rows, catalog, held_open
+from tasks.history.queries import as_json_rows, catalog, held_together
 from tasks.history.queries import query as answer
 
 DIGEST = "ab" * 32
 
 
-def query_on_terminal(store: Path, question: str, columns: int) -> str:
+def query_on_terminal(jury: Path, store: Path, question: str, columns: int) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    command = [JURY, "query", question, "--store", str(store)]
+    command = [jury, "query", question, "--store", str(store)]
     # A COLUMNS variable would override the terminal's own width.
     env = {name: value for name, value in environment().items() if name != "COLUMNS"}
     with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=env) as process:
@@ -83,9 +83,10 @@ def jury_on_terminal(jury: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-def test_rows_wider_than_the_terminal_become_records(store: Path, jury_on_terminal: Any) -> None:
+def test_rows_wider_than_the_terminal_become_records(store: Path, commands: Path, jury_on_terminal: Any) -> None:
     question = "SELECT 'one' AS first, repeat('x', 30) AS second FROM range(2)"
-    assert query_on_terminal(store, question, 36) == 2 * f"first   one\nsecond  {'x' * 30}\n\n" + "rows: 2\n"
+    shown = query_on_terminal(commands / "jury", store, question, 36)
+    assert shown == 2 * f"first   one\nsecond  {'x' * 30}\n\n" + "rows: 2\n"
     assert jury_on_terminal(37, question).splitlines()[2:] == 2 * [f"one    {'x' * 30}"] + ["rows: 2"]
 
 
@@ -120,7 +121,7 @@ def test_views_on_a_narrow_terminal_keep_rows_distinct_and_explain_blanks(
         of_flow = {"flow": flow, "dimensions": tags, "parameters": {"threshold": 7.0}, "samples": len(rows)}
         keep_ledger(store, f"20261120T12{minute:02}00-{flow}-0000aa", rows, **of_flow)
     write_evaluations(store)
-    with held_open(store):
+    with held_together(store):
         shown = {each.name: jury_on_terminal(80, each.name).splitlines() for each in catalog(store)}
     tables = {
         name: (lines[rule - 1].split(), lines[rule + 1 : -1])
