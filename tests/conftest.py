@@ -5,6 +5,7 @@ import fcntl
 import gc
 import json
 import logging
+import multiprocessing
 import os
 import shutil
 import signal
@@ -24,7 +25,7 @@ from uuid import uuid4
 import hypothesis
 import pytest
 from factories import end, judgment, outcome, start, write_run
-from forked_commands import installed
+from forked_commands import forked_by, installed
 from loopback_judge import LoopbackJudge
 from opened_page import chromium
 from own_data import MINI, SEEDS, write_json_document, write_markdown_document, write_own_benchmark
@@ -257,10 +258,10 @@ def drawn_once(shared: Path) -> Iterator[Callable[[Path, str], Path]]:
 
 
 @pytest.fixture(scope="session")
-def prefect_server(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[str]:
+def prefect_server(tmp_path_factory: pytest.TempPathFactory, shared: Path, commands: Path) -> Iterator[str]:
     """Address of a Prefect server for all tests of all worker processes and the processes that they start."""
     home = tmp_path_factory.mktemp("prefect")
-    with pytest.MonkeyPatch.context() as environment, _shared_by_all(shared / "server", _served(home)) as api:
+    with pytest.MonkeyPatch.context() as environment, _shared_by_all(shared / "server", _served(home, commands)) as api:
         for name, value in {**client_settings(api), "PREFECT_HOME": str(home / "client")}.items():
             environment.setenv(name, value)
         from prefect.settings import PREFECT_API_URL, temporary_settings
@@ -274,8 +275,9 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> It
 
 
 @contextmanager
-def _served(home: Path) -> Iterator[str]:
-    started = PrefectServer(home, temporary=True)
+def _served(home: Path, commands: Path) -> Iterator[str]:
+    with forked_by(commands):
+        started = PrefectServer(home, temporary=True)
     asyncio.run(started.answering())
     yield started.api
     started.end()
@@ -283,10 +285,11 @@ def _served(home: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def commands(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[Path]:
-    """Folder of `jury`, `prefect` and `python` that are forked; their environment must name their Prefect server."""
+    """Folder of `jury`, `prefect` and `python` that are forked."""
     folder = tmp_path_factory.mktemp("commands")
     settings = {**environment(), "PREFECT_HOME": str(folder / "home")}
-    with _shared_by_all(shared / "commands", installed(folder, {}, settings)) as place:
+    with _shared_by_all(shared / "commands", installed(folder, settings)) as place:
+        multiprocessing.set_executable(f"{place}/python")  # it forks Python's own server of forks, too
         yield Path(place)
 
 

@@ -1,12 +1,14 @@
 """Commands `jury` and `prefect` for scripts, run by processes that are forked from one that has done the imports.
 
-Imports take most of the processor time of a short command, and of the processes that a run starts for its pages and
-thumbnails. The `python` on the commands' path therefore forks these, too. A command has the id of its forked process as
-its name (`comm`), and kills it where it is killed itself. Every host name resolves to this machine, and ports are
-mapped as the caller asks. Usage as a program: SOCKET PORTS (a JSON object); `installed` writes the commands.
+Imports take most of the processor time of a short command, of a Prefect server, and of the processes that a run starts
+for its pages and thumbnails. The `python` on the commands' path therefore forks these, too. A command has the id of its
+forked process as its name (`comm`), and kills it where it is killed itself. It gets what was imported as it imports
+Prefect, which reads its settings then. Every host name resolves to this machine, and ports are mapped as the variable
+`PORTS` asks. Usage as a program: SOCKET; `installed` writes the commands.
 """
 
 import atexit
+import fcntl
 import gc
 import json
 import os
@@ -19,8 +21,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from itertools import chain
 from pathlib import Path
-from pkgutil import ModuleInfo, walk_packages
+from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
@@ -29,23 +34,32 @@ import tasks
 from flows.server.server import find_prefect
 from flows.server.supervision import claim_run
 
-LATE = ("prefect.cli", "prefect.flow_engine", "prefect.utilities.visualization")
-LATE += ("anyio._backends._asyncio", "genai_prices", "httpcore2", "pydantic.v1", "scipy.optimize", "truststore")
+LATE = ("anyio._backends._asyncio", "genai_prices", "httpcore2", "pydantic.v1", "scipy.optimize", "truststore")
+LATE += ("prefect.cli", "prefect.flow_engine", "prefect.utilities.visualization", "prefect.server.api.server")
+LATE += ("prefect.runner._workspace_supervisor", "prefect.workers.process", "uvicorn")
 """Modules of others that commands import sooner or later."""
-WITHOUT_PREFECT = ("tasks.pages.background", "tasks.pictures.thumbnails")
-FORKED = (*WITHOUT_PREFECT, "flows.api", "flows.server.runner", "prefect.engine")
+FORKED = ("tasks.pages.background", "tasks.pictures.thumbnails", "flows.api", "flows.server.runner")
+FORKED += ("flows.server.server_process", "prefect.engine", "prefect.runner._workspace_supervisor")
 """Modules that commands start as programs and that run in the commands' environment."""
+PRELOADED = "multiprocessing.forkserver"
+"""Module of a process that imports what it is told, and forks others; it is started by a line of code."""
+PORTS = "LOOPBACK_PORTS"
+"""Environment variable: a JSON object with the port on this machine for some ports."""
 CLIENT = """#!{python} -SEs
 import json, os, signal, socket, sys
-if os.path.basename(sys.argv[0]) == "python" and not {{*sys.argv}} & {{*{forked}}}:
+forked = {{*sys.argv}} & {{*{forked}}} or {preloaded!r} in str(sys.argv)
+if os.path.basename(sys.argv[0]) == "python" and not forked:
     os.execv({python!r}, [{python!r}, *sys.argv[1:]])
 with socket.socket(socket.AF_UNIX) as made:
     made.connect({socket!r})
-    message = json.dumps([os.path.basename(sys.argv[0]), sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
-    socket.send_fds(made, [len(message).to_bytes(4, "big")], [0, 1, 2])
+    files = [number for number in map(int, os.listdir("/proc/self/fd")) if os.path.exists(f"/proc/self/fd/{{number}}")]
+    files.remove(made.fileno())
+    command = [os.path.basename(sys.argv[0]), sys.argv[1:], os.getcwd(), dict(os.environ), files]
+    message = json.dumps(command).encode()
+    socket.send_fds(made, [len(message).to_bytes(4, "big")], files)
     made.sendall(message)
     pid = int.from_bytes(made.recv(4), "big")
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: os.kill(pid, number))
     with open("/proc/self/comm", "w") as name:
         name.write(str(pid))
@@ -55,16 +69,16 @@ os._exit(code[0] if code else 1)
 
 
 @contextmanager
-def installed(folder: Path, ports: Mapping[int, int], settings: Mapping[str, str]) -> Iterator[Path]:
+def installed(folder: Path, settings: Mapping[str, str]) -> Iterator[Path]:
     """Start the process; yield the folder of the commands."""
     place = folder / "socket"
     for name in ("jury", "prefect", "python"):
         file = folder / name
-        written = CLIENT.format(python=sys.executable, socket=str(place), forked=FORKED)
+        written = CLIENT.format(python=sys.executable, socket=str(place), forked=FORKED, preloaded=PRELOADED)
         file.write_text(written, encoding="utf-8")
         file.chmod(0o755)
     with (folder / "log").open("w") as log:
-        program = [sys.executable, __file__, str(place), json.dumps(ports)]
+        program = [sys.executable, __file__, str(place)]
         process = subprocess.Popen(program, env=settings, stdout=subprocess.PIPE, stderr=log, text=True)
         assert process.stdout
         try:
@@ -76,62 +90,108 @@ def installed(folder: Path, ports: Mapping[int, int], settings: Mapping[str, str
             process.stdout.close()
 
 
-def resolve_here(ports: Mapping[int, int]) -> None:
-    """Resolve every host name to this machine and map these ports to others."""
+@contextmanager
+def forked_by(commands: Path) -> Iterator[None]:
+    """Fork the processes that this one starts as modules of Python."""
+    before = sys.executable
+    sys.executable = str(commands / "python")
+    try:
+        yield
+    finally:
+        sys.executable = before
+
+
+def resolve_here() -> None:
+    """Resolve every host name to this machine, and map ports."""
     resolve, connect = socket.getaddrinfo, socket.socket.connect
 
     def resolved(host: Any, *given: Any, **named: Any) -> Any:
         return resolve("127.0.0.1", *given, **named)
 
     def connected(connection: socket.socket, address: Any) -> None:
-        moved = (address[0], ports.get(address[1], address[1])) if connection.family == socket.AF_INET else address
-        connect(connection, moved)
+        ports = json.loads(os.environ.get(PORTS, "{}")) if connection.family == socket.AF_INET else {}
+        connect(connection, (address[0], ports.get(str(address[1]), address[1])) if ports else address)
 
     socket.getaddrinfo, socket.socket.connect = resolved, connected  # pyright: ignore
 
 
+class Imported(MetaPathFinder, Loader):
+    """Modules that use Prefect: imported, but hidden until a command imports one of them."""
+
+    def __init__(self) -> None:
+        """Import all modules, and hide these."""
+        ours = chain(*(walk_packages(each.__path__, f"{each.__name__}.") for each in (flows, tasks)))
+        modules = (*(each.name for each in ours), *LATE)
+        sys.modules["prefect"] = None  # pyright: ignore
+        for module in modules:
+            with suppress(ImportError):  # it uses Prefect
+                import_module(module)
+        del sys.modules["prefect"]
+        before = {*sys.modules}
+        for module in modules:
+            import_module(module)
+        self.settings = prefect_settings()
+        names = [name for name in {*sys.modules} - before if name.partition(".")[0] in ("prefect", "flows", "tasks")]
+        self.hidden = {name: sys.modules.pop(name) for name in names}
+
+    def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+        if fullname not in self.hidden:
+            return None
+        sys.modules.update(self.hidden)
+        sys.meta_path.remove(self)
+        if prefect_settings() != self.settings:
+            from prefect.context import refresh_global_settings_context
+
+            refresh_global_settings_context()
+        claim_run()  # a process that is not forked does so when it imports the flows
+        self.original = self.hidden[fullname].__spec__
+        return ModuleSpec(fullname, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self.hidden[spec.name]
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.original
+
+
 def prefect_settings() -> dict[str, str]:
-    """Return Prefect's settings in the environment, where commands are quiet."""
-    find_prefect(Path())
+    """Return Prefect's settings in the environment."""
     return {name: value for name, value in os.environ.items() if name.startswith("PREFECT")}
 
 
-def run(name: str, arguments: list[str], imported: Mapping[str, str]) -> int:
-    """Run a command; `imported` are the settings with which Prefect was imported."""
-    from prefect.cli import app
-    from prefect.context import refresh_global_settings_context
-
+def run(name: str, arguments: list[str]) -> int:
+    """Run a command."""
     sys.argv = [name, *arguments]
-    if name == "jury":
-        from flows.cli import main
-
-        if "PREFECT_API_URL" in os.environ and prefect_settings() != imported:
-            refresh_global_settings_context()
-        return main()
-    module = arguments[arguments.index("-m") + 1 :] if name == "python" else []
-    if module[:1] not in ([each] for each in WITHOUT_PREFECT):
-        refresh_global_settings_context()
     try:
-        if module:
-            claim_run()  # a process that is not forked does so when it imports the flows
-            sys.argv = module
-            runpy.run_module(module[0], run_name="__main__", alter_sys=True)
-        else:
+        if name == "jury":
+            from flows.cli import main
+
+            return main()
+        if name == "prefect":
+            from prefect.cli import app
+
             app()
+        elif "-c" in arguments:
+            exec(arguments[-1], {})
+        else:
+            sys.argv = arguments[arguments.index("-m") + 1 :]
+            import_module(sys.argv[0])
+            del sys.modules[sys.argv[0]]  # it is run anew
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
     except SystemExit as ended:
         return int(ended.code or 0)
     return 0
 
 
-def answer(connection: socket.socket, python: str, imported: Mapping[str, str]) -> None:
+def answer(connection: socket.socket, python: str) -> None:
     """Run one command; send its process id and its exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()  # a command may kill its process group
-    head, files, _, _ = socket.recv_fds(connection, 4, 3)
+    head, files, _, _ = socket.recv_fds(connection, 4, 64)
     message, length = b"", int.from_bytes(head, "big")
     while len(message) < length:
         message += connection.recv(length - len(message))
-    name, arguments, folder, environment = json.loads(message)
+    name, arguments, folder, environment, numbers = json.loads(message)
     if pid := os.fork():
         connection.sendall(pid.to_bytes(4, "big"))
         if connection in select.select([connection, os.pidfd_open(pid)], [], [])[0]:
@@ -140,15 +200,16 @@ def answer(connection: socket.socket, python: str, imported: Mapping[str, str]) 
         with suppress(BrokenPipeError):
             connection.sendall(bytes([code if code >= 0 else 128 - code]))
         os._exit(0)
-    for number, file in enumerate(files):
+    for number, file in zip(numbers, [fcntl.fcntl(file, fcntl.F_DUPFD, 512) for file in files], strict=True):
         os.dup2(file, number)
+        os.close(file)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     sys.executable = python
     code = 1
     try:
-        code = run(name, arguments, imported)
+        code = run(name, arguments)
     finally:
         atexit._run_exitfuncs()  # pyright: ignore
         sys.stdout.flush()
@@ -156,21 +217,19 @@ def answer(connection: socket.socket, python: str, imported: Mapping[str, str]) 
         os._exit(code)
 
 
-def modules_of(package: ModuleType) -> Iterator[ModuleInfo]:
-    return walk_packages(package.__path__, f"{package.__name__}.")
-
-
-def serve(place: str, ports: Mapping[int, int]) -> None:
+def serve(place: str) -> None:
+    find_prefect(Path())  # commands are quiet
+    gc.disable()
+    imported = Imported()
     from tasks.pages import page
 
-    imported = prefect_settings()
-    for module in (*LATE, *(each.name for package in (flows, tasks) for each in modules_of(package))):
-        import_module(module)
     templates = page._templates()  # pyright: ignore
     for template in templates.list_templates(["j2"]):
         templates.get_template(template)
+    sys.meta_path.insert(0, imported)
     gc.freeze()  # no command searches all these objects for garbage
-    resolve_here(ports)
+    gc.enable()
+    resolve_here()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(place)
@@ -179,9 +238,9 @@ def serve(place: str, ports: Mapping[int, int]) -> None:
         while True:
             connection, _ = listening.accept()
             if not os.fork():
-                answer(connection, str(Path(place).with_name("python")), imported)
+                answer(connection, str(Path(place).with_name("python")))
             connection.close()
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], {int(port): to for port, to in json.loads(sys.argv[2]).items()})
+    serve(sys.argv[1])

@@ -17,6 +17,7 @@ from typing import Any
 import polars
 import pytest
 from factories import RUN
+from forked_commands import forked_by
 from loopback_judge import HeldJudge
 from PIL import Image
 from served import environment, wait_for
@@ -198,8 +199,7 @@ def test_environment_names_the_judge_where_the_parameters_do_not(monkeypatch: py
 @pytest.fixture(scope="module", autouse=True)
 def _forked_workers(commands: Path) -> Iterator[None]:
     """Fork worker processes from one that has done the imports; those of a script start anew unless it says so."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "executable", str(commands / "python"))
+    with forked_by(commands):
         yield
 
 

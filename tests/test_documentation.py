@@ -20,7 +20,7 @@ import click
 import pytest
 import yaml
 from endpoint_twins import Twin
-from forked_commands import installed
+from forked_commands import PORTS, forked_by
 from loopback_proxy import own_certificate
 from served import environment, free_port
 from test_check_drafts import DraftingJudge
@@ -190,8 +190,8 @@ class Reader(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    place, folder = tmp_path_factory.mktemp("commands"), tmp_path_factory.mktemp("reader")
+def reader(tmp_path_factory: pytest.TempPathFactory, commands: Path) -> Iterator[Reader]:
+    place, folder = tmp_path_factory.mktemp("place"), tmp_path_factory.mktemp("reader")
     (folder / "deployments").symlink_to(ROOT / "deployments")
     certificate, tls = own_certificate(place, *HOSTS)
     with ExitStack() as stack:
@@ -200,11 +200,11 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         twin.answer = lambda seen: (drafting if seen.schema_name in drafts else plain)(seen)
         twin.tls = tls
         stack.enter_context(twin)
-        server = stack.enter_context(own_server(place / "server", free_port()))
+        with forked_by(commands):
+            server = stack.enter_context(own_server(place / "server", free_port()))
         variables = {**environment(), **client_settings(server.api), "PREFECT_HOME": str(place / "home")}
-        variables |= {"SSL_CERT_FILE": str(certificate), "COLUMNS": "100", "PATH": f"{place}:{os.environ['PATH']}"}
-        ports = {443: int(twin.place.partition(":")[2]), 4200: server.port}
-        stack.enter_context(installed(place, ports, variables))
+        variables |= {"SSL_CERT_FILE": str(certificate), "COLUMNS": "100", "PATH": f"{commands}:{os.environ['PATH']}"}
+        variables[PORTS] = json.dumps({443: int(twin.place.partition(":")[2]), 4200: server.port})
         yield Reader(folder, variables)
 
 

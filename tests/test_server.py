@@ -7,7 +7,6 @@ import re
 import shutil
 import stat
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 from served import environment, free_port, users_of
 
 from flows.server import server
-from flows.server.server import NOTE, answered, client_settings, home, prepare_prefect, running, use_running
+from flows.server.server import LOG, NOTE, answered, client_settings, home, prepare_prefect, running, use_running
 from flows.server.supervision import UP, lifeline
 from tasks.errors import InputError
 
@@ -39,9 +38,6 @@ def dead_api() -> str:
     return f"http://127.0.0.1:{free_port()}/api"
 
 
-ASKED = "import json, sys; from flows.cli import main; print([main(words) for words in json.loads(sys.argv[1])])"
-
-
 def test_absent_server_is_reported_in_one_sentence(dead_api: str, tmp_path: Path, commands: Path) -> None:
     own = {**environment(), "PREFECT_API_URL": dead_api, "JURY_STORE": str(tmp_path / "store")}
     fault = f"the Prefect server of PREFECT_API_URL, {dead_api}, does not answer: "
@@ -54,14 +50,15 @@ def test_absent_server_is_reported_in_one_sentence(dead_api: str, tmp_path: Path
             assert done.returncode == 2 and re.fullmatch(f"jury: {re.escape(fault)}.*\n", done.stderr), done.stderr
 
 
-def test_mistakes_are_reported_before_a_server_is_up(tmp_path: Path) -> None:
-    run, own = "run diagram --dataset", {**environment(), "JURY_STORE": str(store := tmp_path / "store")}
-    asked = json.dumps([f"{run} /no/slip".split(), f"{run} samples --shards 2".split()])
-    done = subprocess.run([sys.executable, "-c", ASKED, asked], env=own, capture_output=True, text=True, timeout=120)
-    first, second = done.stderr.splitlines()
-    assert done.stdout == "[2, 2]\n" and first.startswith("jury: dataset /no/slip does not exist")
-    assert second.startswith("jury: shards are runs of a deployment, and there is no Prefect server that has any: ")
-    assert users_of(home(store)) == []
+def test_mistakes_are_reported_before_a_server_is_up(tmp_path: Path, commands: Path) -> None:
+    own = {**environment(), "JURY_STORE": str(store := tmp_path / "store")}
+    needs = "jury: shards are runs of a deployment, and there is no Prefect server that has any: "
+    for mistake, words in (("/no/slip", "jury: dataset /no/slip does not exist"), ("samples --shards 2", needs)):
+        asked = [commands / "jury", *f"run diagram --dataset {mistake}".split()]
+        done = subprocess.run(asked, env=own, capture_output=True, text=True, timeout=120)
+        [fault] = done.stderr.splitlines()
+        assert done.returncode == 2 and fault.startswith(words)
+        assert (home(store) / LOG).exists() and users_of(home(store)) == []
 
 
 def test_vanished_jury_up_server_is_reported_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,11 @@ from typing import Any
 
 import pytest
 from foreign_page import Loot, attacked, foreign_page
-from forked_commands import installed
 from loopback_judge import LoopbackJudge
 from loopback_replies import allowed_reply, delayed
-from served import Up, command, environment, free_port, jury_up, log_of, wait_for
+from served import Up, command, free_port, jury_up, log_of, wait_for
 
 from flows.flow_run import completed, read_json
-from flows.server.server import api_at, client_settings, made_home
 from tasks.demo.chat import PROBE
 from tasks.ledger.run_files import read_start
 from tasks.records.parameters import PairwiseParameters
@@ -29,15 +27,12 @@ FLOWS = ("diagram", "plot", "object", "counting", "colors", "position", "facts")
 
 
 @pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """`jury up`; it, its runner and its runs are forked from a process that has imported everything."""
-    place, port = tmp_path_factory.mktemp("served"), free_port()
-    store = place / "store"
+def up(tmp_path_factory: pytest.TempPathFactory, commands: Path) -> Iterator[Up]:
+    """`jury up`; it, its server, its runner and its runs are forked from a process that has imported everything."""
+    place = tmp_path_factory.mktemp("served")
     (listed := place / "prefect.yaml").write_text(with_triggers())
-    # Prefect reads its settings when it is imported; these are those of `jury up`.
-    settings = {**environment(), **client_settings(api_at(port)), "PREFECT_HOME": str(made_home(store))}
     given = "--deployments", str(listed)
-    with installed(place, {}, settings), jury_up(store, port, *given, program=str(place / "jury")) as served:
+    with jury_up(place / "store", free_port(), *given, program=str(commands / "jury")) as served:
         yield served
 
 

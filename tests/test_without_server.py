@@ -90,8 +90,8 @@ def temporary_server(store: Path) -> int:
     return next(int(one.name) for one in found if b"flows.server.server_process" in (one / "cmdline").read_bytes())
 
 
-def test_killed_temporary_server_restarts_and_loses_at_most_its_record(tmp_path: Path) -> None:
-    with Run(tmp_path / "store") as run:
+def test_killed_temporary_server_restarts_and_loses_at_most_its_record(tmp_path: Path, commands: Path) -> None:
+    with Run(tmp_path / "store", commands / "jury") as run:
         os.killpg(temporary_server(run.store), signal.SIGKILL)
         code, out, messages = run.end()
         assert code == 0 and messages[0].startswith("the Prefect server has ended and starts again; its log is ")

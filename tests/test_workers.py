@@ -138,6 +138,7 @@ def watch(place: Path, commands: Path) -> dict[str, Any]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PREFECT_API_DATABASE_CONNECTION_URL", stack.enter_context(postgres()))
             patch.setenv("PREFECT_API_BLOCKS_REGISTER_ON_START", "false")  # takes a fifth of its start
+            patch.setattr(sys, "executable", str(commands / "python"))
             server = stack.enter_context(own_server(place / "server", free_port()))
         settings = {**environment(), **amazon, **client_settings(server.api), "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
         here = {**settings, "PREFECT_HOME": str(place / "here" / "prefect"), "JURY_CACHE": str(place / "here")}
