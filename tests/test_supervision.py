@@ -1,7 +1,8 @@
 """`jury up` over two starts: edits in its UI, kills of its processes and of all of it, and nights due meanwhile.
 
 As a program, play this one scenario and print the observations as JSON. It mostly waits, so `conftest` runs it beside
-the other tests, which check its observations. Its server requires a sign-in.
+the other tests, which check its observations. Its server requires a sign-in. The processes of the second start, and of
+other commands, are forked from one with everything imported; those of the first start are what a user has.
 """
 
 import json
@@ -24,6 +25,7 @@ from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, delayed
 from served import (
     ENDED,
+    JURY,
     Up,
     command,
     environment,
@@ -61,7 +63,8 @@ NIGHTS = 3
 class Scene:
     """`jury up` with a list, and a slow judge that counts its requests."""
 
-    def __init__(self, folder: Path, judge: LoopbackJudge) -> None:
+    def __init__(self, folder: Path, judge: LoopbackJudge, jury: str) -> None:
+        self.jury = jury
         self.store, self.port, self.list = folder / "store", free_port(), folder / "prefect.yaml"
         self.images = str(drawn_samples(folder / "drawn", "counting", prompts=3))
         self.asked, self.seeds, self.seconds = Counter[bytes](), count(), 0.4
@@ -74,13 +77,14 @@ class Scene:
         judge.answer = answer
         self.judge = {"model": "slow", "base_url": judge.base_url, "concurrency": CONCURRENCY}
 
-    def up(self, ended_by: signal.Signals, **form: Any) -> AbstractContextManager[Up]:
+    def up(self, ended_by: signal.Signals, program: str, **form: Any) -> AbstractContextManager[Up]:
         """Start `jury up`; `form` adds parameters to the edited deployment in the list."""
         judged, often = {"dataset": self.images, "limit": 12}, {OFTEN: "0 4 1 1 *"}
         nights, edited = {NIGHTLY: "0 2 * * *", WEEKLY: "0 4 * * 0"}, {"candidate": ["steady"], "judge": self.judge}
         paused = (listed(name, often, judged) for name in (SCHEDULE_PAUSED, PAUSED))
         write_list(self.list, *paused, listed(EDITED, nights, {**judged, **edited, **form}, "Europe/Berlin"))
-        return jury_up(self.store, self.port, "--auth", "--deployments", str(self.list), ended_by=ended_by)
+        options = "--auth", "--deployments", str(self.list)
+        return jury_up(self.store, self.port, *options, ended_by=ended_by, program=program)
 
     def wait_for_replies(self, start: Callable[[], Any]) -> Any:
         """Start a run; wait until some replies are stored, none of them reused. Return what the start returned.
@@ -110,7 +114,9 @@ class Scene:
 
 
 def children(pid: int) -> dict[str, int]:
-    """Return the processes of ours that another one started, by module."""
+    """Return the processes of ours that another one started, by module. A forked command's name is its process."""
+    name = Path(f"/proc/{pid}/comm").read_text().strip()
+    pid = int(name) if name.isdigit() else pid
     output = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True).stdout
     found = [line.split() for line in output.splitlines()]
     return {words[words.index("-m") + 1]: int(words[0]) for words in found if "-m" in words}
@@ -197,15 +203,16 @@ def observe_access(scene: Scene, up: Up) -> dict[str, Any]:
         with pytest.raises(urllib.error.HTTPError) as raised:
             up._replace(auth=stranger).api("/deployments/filter", {})
         refused.append(raised.value.code)
-    done = command("run", "position", "--dataset", scene.images, "--limit", "1", "--store", scene.store)
-    status = command("status", "--store", scene.store).stdout
+    given = "--dataset", scene.images, "--limit", "1", "--store", scene.store
+    done = command("run", "position", *given, program=scene.jury)
+    status = command("status", "--store", scene.store, program=scene.jury).stdout
     shown = {"code": done.returncode, "err": done.stderr, "shown": done.stdout + done.stderr + status}
     return {"auth": up.auth, "ui": up.ui, "refused": refused, "status": status, **shown}
 
 
 def kill_during_runs(scene: Scene) -> dict[str, Any]:
     """Kill runner and server during a night, and all of `jury up` during the next run."""
-    with scene.up(signal.SIGKILL) as up:
+    with scene.up(signal.SIGKILL, JURY) as up:
         edit(up)
         seen = {**observe_access(scene, up), "there": deployments(up)}
         run = scene.wait_for_replies(lambda: begin_night(up))
@@ -220,8 +227,8 @@ def kill_during_runs(scene: Scene) -> dict[str, Any]:
         own = [child(up, module) for module in (RUNNER, SERVER)]
         [working] = children(own[0]).values()
     wait_for(lambda: not alive(*own, working), 10)
-    asked = scene.parameters(run)
-    return {**seen, "asked": asked, "output": up.output(), "down": command("status", "--store", scene.store).stdout}
+    down = command("status", "--store", scene.store, program=scene.jury).stdout
+    return {**seen, "asked": scene.parameters(run), "output": up.output(), "down": down}
 
 
 def restart(scene: Scene, run: str) -> dict[str, Any]:
@@ -229,7 +236,7 @@ def restart(scene: Scene, run: str) -> dict[str, Any]:
     scene.seconds = 0.4
     postpone_due_times(scene.store)
     began = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}"
-    with scene.up(signal.SIGINT, reuse_hours=0) as up:
+    with scene.up(signal.SIGINT, scene.jury, reuse_hours=0) as up:
         seen = {"there": deployments(up), "run": up.wait_for_end(run, LAST), "repeated": scene.repeated_calls()}
         wait_for(lambda: len(late := nights(up)) == 1 + NIGHTS and {run["state_type"] for run in late} == {"COMPLETED"})
         seen |= {"nights": nights(up), "stopped": [*children(up.process.pid).values()]}
@@ -246,13 +253,13 @@ def nights(up: Up) -> list[dict[str, Any]]:
     return [run for run in up.runs() if schedule_of(run) == NIGHTLY]
 
 
-def play(folder: Path) -> dict[str, Any]:
+def play(folder: Path, commands: str) -> dict[str, Any]:
     working = folder / "working"
     working.mkdir()
     (working / "tasks.py").write_text("raise SystemExit('a program of the working folder was run')")
     os.chdir(working)
     with LoopbackJudge() as judge:
-        scene = Scene(folder, judge)
+        scene = Scene(folder, judge, f"{commands}/jury")
         first = kill_during_runs(scene)
         return {**first, "again": restart(scene, first["next"]), "store": str(scene.store)}
 
@@ -329,7 +336,7 @@ def test_schedule_of_the_ui_runs_by_the_clock_and_paused_ones_do_not(seen: dict[
 
 def test_two_ctrl_c_during_a_run_end_everything_quietly(seen: dict[str, Any]) -> None:
     lines = words_after_the_start(seen["again"]["output"])
-    assert 1 <= len(lines) <= 5 and not alive(*seen["again"]["stopped"])
+    assert 1 <= len(lines) <= 5 and len(seen["again"]["stopped"]) == 2 and not alive(*seen["again"]["stopped"])
     assert "has ended" not in seen["again"]["output"]
 
 
@@ -344,4 +351,4 @@ def test_commands_and_runs_sign_in_and_strangers_are_refused(seen: dict[str, Any
 
 
 if __name__ == "__main__":
-    print(json.dumps(play(Path(sys.argv[1]))))
+    print(json.dumps(play(Path(sys.argv[1]), sys.argv[2])))
