@@ -139,10 +139,15 @@ class Imported(MetaPathFinder, Loader):
             return None
         sys.modules.update(self.hidden)
         sys.meta_path.remove(self)
-        if prefect_settings() != self.settings:
+        changed = {name for name, _ in prefect_settings().items() ^ self.settings.items()}
+        if changed:
             from prefect.context import refresh_global_settings_context
 
             refresh_global_settings_context()
+        if any("LOGGING" in name for name in changed):
+            from prefect.logging.configuration import setup_logging
+
+            setup_logging(incremental=False)
         claim_run()  # a process that is not forked does so when it imports the flows
         self.original = self.hidden[fullname].__spec__
         return ModuleSpec(fullname, self)

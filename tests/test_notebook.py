@@ -1,7 +1,8 @@
 """The documentation's notebook: running it gives the answers stored in it.
 
 As a program, run the notebook and store the answers of its cells in the notebook itself (`make notebook`) or in the
-given file, without times and HTML, which differ by machine and version.
+given file, without times and HTML, which differ by machine and version. A second argument is the `python` with which
+the notebook starts processes.
 """
 
 import json
@@ -20,9 +21,11 @@ NOTEBOOK = Path(__file__).parents[1] / "flows" / "api.ipynb"
 SECONDS = 500
 
 
-def execute_notebook(notebook: Path, folder: Path) -> Any:
+def execute_notebook(notebook: Path, folder: Path, python: str = sys.executable) -> Any:
     os.environ |= {"JUPYTER_RUNTIME_DIR": str(folder / "runtime"), "IPYTHONDIR": str(folder / "ipython")}
     os.environ |= {"JUPYTER_PLATFORM_DIRS": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+    (startup := folder / "ipython" / "profile_default" / "startup").mkdir(parents=True)
+    (startup / "executable.py").write_text(f"import sys\nsys.executable = {python!r}\n")
     import nbformat
     from nbclient import NotebookClient
 
@@ -56,9 +59,9 @@ def answers(notebook: Path) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(600)
-def test_notebook_runs_and_its_answers_are_current(tmp_path: Path, prefect_server: str) -> None:
+def test_notebook_runs_and_its_answers_are_current(tmp_path: Path, prefect_server: str, commands: Path) -> None:
     pytest.importorskip("nbclient", reason="an environment made before the notebook: `make .venv/.ready` completes it")
-    command = [sys.executable, __file__, tmp_path / "run.ipynb"]
+    command = [sys.executable, __file__, tmp_path / "run.ipynb", commands / "python"]
     env = environment() | {"PREFECT_API_URL": prefect_server}
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -73,7 +76,7 @@ def test_notebook_reveals_nothing_of_the_machine_that_ran_it() -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
-        found = execute_notebook(NOTEBOOK, Path(scratch))
+        found = execute_notebook(NOTEBOOK, Path(scratch), *sys.argv[2:])
     import nbformat
 
     nbformat.write(found, sys.argv[1] if sys.argv[1:] else NOTEBOOK)

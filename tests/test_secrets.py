@@ -9,13 +9,13 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
 import pytest
+from forked_commands import forked_by
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, error, to_samples
 from prefect.blocks.system import Secret
@@ -33,11 +33,6 @@ WRONG = "sk-Zr5-nor-keep-me"
 TEAM = "team-Qp3-nor-keep-me"
 """A header's value, as secret as a key."""
 LISTED = ("KEY_IN_A_BLOCK", "OTHER_KEY", "WRONG_KEY", "TEAM_NAME")
-RUNS = """
-import sys
-from flows.cli import main
-print([main([*sys.argv[1:], name]) for name in ("KEY_IN_A_BLOCK", "WRONG_KEY")])
-"""
 FINEST = {"PREFECT_LOGGING_LEVEL": "DEBUG", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "DEBUG"}
 KINDS = (
     *("flow_runs", "task_runs", "flow_run_states", "task_run_states", "artifacts", "logs"),
@@ -47,7 +42,7 @@ KINDS = (
 
 class Remains(NamedTuple):
     root: Path
-    codes: str
+    codes: list[int]
     """Exit codes of the two runs."""
     shown: str
     sent: list[str]
@@ -81,7 +76,7 @@ def echoing(key: str, verdict: str) -> Reply:
 
 
 @pytest.fixture(scope="module")
-def remains(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remains]:
+def remains(tmp_path_factory: pytest.TempPathFactory, commands: Path) -> Iterator[Remains]:
     root = tmp_path_factory.mktemp("kept")
     data = tmp_path_factory.mktemp("data")
     figures = write_figures(data, 2)
@@ -90,7 +85,7 @@ def remains(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remains]:
         environment.setenv("PREFECT_SERVER_LOGGING_LEVEL", "DEBUG")
         environment.setenv("OTHER_KEY", KEY)
         environment.setenv("JURY_ENDPOINTS", ",".join(f"{judge.place}={name}" for name in LISTED))
-        with own_server(root, free_port()) as server:
+        with forked_by(commands), own_server(root, free_port()) as server:
             api = server.api
             worker = {**os.environ, **FINEST, "PREFECT_API_URL": api, "PREFECT_HOME": str(root / "client")}
             worker["TEAM_NAME"] = TEAM
@@ -100,15 +95,17 @@ def remains(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remains]:
             given = [*figures, "--store", root / "store", "--reuse-hours", "0"]
             given += ["--judge.model", "m", "--judge.base-url", judge.base_url]
             given += ["--judge.headers", json.dumps({"X-Team": "TEAM_NAME"})]
-            command = [sys.executable, "-c", RUNS, "run", "diagram", *map(str, given), "--judge.api-key-env"]
+            command = [commands / "jury", "run", "diagram", *map(str, given), "--judge.api-key-env"]
             worker["WRONG_KEY"] = WRONG
-            runs = subprocess.run(command, env=worker, capture_output=True, text=True)
+            runs = [
+                subprocess.run([*command, name], env=worker, capture_output=True, text=True)
+                for name in ("KEY_IN_A_BLOCK", "WRONG_KEY")
+            ]
             objects = {kind: json.dumps(fetch_all(Up(None, root, server.port), kind)) for kind in KINDS}
-    *_, codes = runs.stdout.splitlines()
     yield Remains(
         root,
-        codes,
-        runs.stdout + runs.stderr,
+        [each.returncode for each in runs],
+        "".join(each.stdout + each.stderr for each in runs),
         [seen.headers["authorization"] for seen in judge.requests],
         objects,
         of_server,
@@ -134,7 +131,7 @@ def keys_in(text: str | bytes) -> list[str]:
 
 
 def test_each_key_is_found_and_sent(remains: Remains) -> None:
-    assert remains.codes == "[3, 2]", remains.shown
+    assert remains.codes == [3, 2], remains.shown
     assert remains.sent.count(f"Bearer {KEY}") == 1 + 2 * 4 and f"Bearer {WRONG}" in remains.sent
 
 
