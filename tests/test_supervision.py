@@ -45,8 +45,7 @@ SCHEDULE_PAUSED, PAUSED, EDITED = DEPLOYMENTS = "schedule-paused", "paused", "ed
 """A person pauses the schedule of the first one, and the second one as a whole; then both are due every minute. The
 third one is edited everywhere."""
 OFTEN = "often"
-"""Schedule of the paused deployments. It is due once a year until they are paused: on a slow machine, a minute may pass
-before that."""
+"""Schedule of the paused deployments, due once a year until they are paused: before that, a minute may pass."""
 NIGHTLY, WEEKLY, OURS = "nightly", "weekly", "ours"
 """Two schedules of the edited deployment, and the schedule that the person adds."""
 EVERY_MINUTE = {"cron": "* * * * *", "timezone": "UTC"}

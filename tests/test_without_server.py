@@ -30,9 +30,6 @@ from tasks.errors import InputError
 
 pytestmark = pytest.mark.timeout(600)  # a run waits for a lost server at several points
 SAMPLES, CALLS = 4, 16
-NO_REPORT = (
-    "The run is complete, but its report could not be made: the Prefect server did not take it in within 20 seconds."
-)
 QUICK = {"PREFECT_CLIENT_MAX_RETRIES": "0"}
 """Let Prefect's client give up at once instead of after minutes."""
 
@@ -96,7 +93,8 @@ def test_killed_temporary_server_restarts_and_loses_at_most_its_record(tmp_path:
         code, out, messages = run.end()
         assert code == 0 and messages[0].startswith("the Prefect server has ended and starts again; its log is ")
         # A server that starts again slowly misses the report, the end, or both.
-        assert {*messages[1:]} <= {f"jury: {UNRECORDED}", f"jury: {NO_REPORT}"} and is_whole(run, out)
+        missed = UNRECORDED, "its report could not be made: the Prefect server did not take it in within"
+        assert all(any(words in line for words in missed) for line in messages[1:]) and is_whole(run, out)
         assert (run.judge.count, run.judge.by_name[PROBE]) == (1 + CALLS, 1), "the first question was asked once"
         assert (run.store / "prefect").stat().st_mode & 0o777 == 0o700
 
