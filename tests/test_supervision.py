@@ -116,7 +116,7 @@ def children(pid: int) -> dict[str, int]:
     """Return the processes of ours that another one started, by module. A forked command's name is its process."""
     name = Path(f"/proc/{pid}/comm").read_text().strip()
     pid = int(name) if name.isdigit() else pid
-    output = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True).stdout
+    output = subprocess.run(["ps", "-wwo", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True).stdout
     found = [line.split() for line in output.splitlines()]
     return {words[words.index("-m") + 1]: int(words[0]) for words in found if "-m" in words}
 
