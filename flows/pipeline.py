@@ -58,8 +58,9 @@ async def evaluate(flow: str, parameters: Parameters | Raw) -> State:
         return await noting_end(_evaluate(flow, parameters))
     except BaseExceptionGroup as errors:
         # Prefect takes a suspension in a group for a crash, and the runner would begin the run again at once.
-        suspended = errors.subgroup(Pause)
-        raise (first_of(cast(BaseExceptionGroup[Exception], suspended)) if suspended else errors) from None
+        if suspended := errors.subgroup(Pause):
+            raise first_of(cast(BaseExceptionGroup[Exception], suspended)) from None
+        raise
 
 
 async def _evaluate(flow: str, parameters: Parameters | Raw) -> State:

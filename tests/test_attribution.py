@@ -18,7 +18,7 @@ from written_history import ask
 from flows.cli import main
 from tasks.comparing import alarms
 from tasks.comparing.alarms import MovedJudge, attributions, moved_judges, note_told, payload_of, watched
-from tasks.history.landing import land
+from tasks.history.landing import land, rebuild
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import page
 from tasks.records import RunStart
@@ -145,7 +145,7 @@ def test_moved_judge_is_reported_once_without_a_drop(
     assert moved.short.startswith("the judge gpt-x has moved since 2026-09-17: the anchors changed by +3")
     assert "`jury alarms restart diagram` begins its baselines anew" in moved.words and moved.falsely in moved.words
     newest = night(store, BASELINE + 6, judge=-20)
-    land(store)
+    rebuild(store)
     seen = watched(store, newest.run_id)
     assert not seen.judge_news and not seen.alarms and [each.nights for each in seen.judges] == [4]
     assert [*seen.open] == [*seen.judges]

@@ -85,6 +85,7 @@ def test_queries_and_landing_import_no_statistics() -> None:
     [
         ("judgments", "price", "Price in the currency of the prices given; NULL: unknown. 0 if reused."),
         ("scores", "ties", "Overall outcomes Tie. NULL for generated images."),
+        ("scores", "n", "Samples of the group. Of generated images: images."),
     ],
 )
 def test_column_comments_are_the_docstrings_of_fields(table: str, column: str, expected: str) -> None:

@@ -92,9 +92,9 @@ def rate_facts(rates: Sequence[RateRow]) -> str:
     """Return the rates of the outcomes: orders that differ, votes that agree, and pivotal ones."""
     wanted = ("order_flip", "repeat_agreement", "repeat_difference", "pivotal")
     its = [row for row in rates if row.measure in wanted and row.dimension == OVERALL][: len(wanted)]
-    several = len({row.candidate for row in rates}) > 1
-    names = (f"{one_line(row.candidate, LONGEST_NAME)} " * several + MEASURES[row.measure][0] for row in its)
-    return ", ".join(f"{name} {rate_words(row)}" for name, row in zip(names, its, strict=True))
+    names = {row.candidate for row in rates}
+    whose = {name: f"{one_line(name, LONGEST_NAME)} " if len(names) > 1 else "" for name in names}
+    return ", ".join(f"{whose[row.candidate]}{MEASURES[row.measure][0]} {rate_words(row)}" for row in its)
 
 
 def call_lines(cost: Sequence[Mapping[str, Any]]) -> Iterator[str]:
