@@ -71,7 +71,7 @@ class Opened:
 
     def check(self) -> None:
         """Check that the page attempted nothing, at the end of a test."""
-        assert self.trouble == []
+        assert self.trouble == [], self.trouble
 
     def focused(self) -> str:
         return self.page.evaluate("document.activeElement.querySelector?.('h3')?.firstChild.textContent ?? ''")
@@ -151,4 +151,4 @@ class Visit:
     def check(self) -> None:
         """Check that the page attempted nothing, at the end of a test."""
         self.evaluate("1")  # wait until earlier events have arrived
-        assert self.trouble == []
+        assert self.trouble == [], self.trouble

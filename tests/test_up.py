@@ -96,14 +96,13 @@ def manual_runs(up: Up) -> list[dict[str, Any]]:
 
 
 def test_form_validates_values_and_its_run_gets_a_report(up: Up, page: Any, loopback: LoopbackJudge) -> None:
-    open_form(page, up, "counting/counting-nightly")
-    refused = (("Limit", "-3", "less than the minimum"), ("Temperature", "7", "greater than the max"))
-    for field, wrong, words in refused:
+    for field, wrong, words in (("Limit", "-3", "less than the minimum"), ("Temperature", "7", "greater than the max")):
+        open_form(page, up, "counting/counting-nightly")  # anew: on a busy machine, one refused form ignored a press
         fill(page, field, wrong)
         page.get_by_role("button", name="Submit").click()
         page.get_by_text(words).first.wait_for()
-        fill(page, field, "1")
     assert "/run" in page.url and not manual_runs(up)
+    open_form(page, up, "counting/counting-nightly")
     fill(page, "Limit", "2")
     fill(page, "Model", "loopback-1")
     fill(page, "Base Url", loopback.base_url)

@@ -120,6 +120,9 @@ def watch(place: Path, commands: Path) -> dict[str, Any]:
     soon, killed, cache = with_latency(allowed_reply(), 0.4, 0.3, 1), threading.Event(), place / "one" / "cache"
 
     async def answer(request: Request) -> Reply:
+        if request.schema_name != "probe" and not own_runs(cache):
+            # If the other worker, which takes one run at a time, ended its shard first, it might take this one, too.
+            await asyncio.to_thread(wait_for, lambda: own_runs(cache))
         if replies(cache) >= BEFORE_THE_KILL:
             await asyncio.to_thread(killed.wait)
         return soon(request)
