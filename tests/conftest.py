@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import zoneinfo
@@ -77,6 +78,8 @@ for settings in (database._READER, database._WRITER):
 
 PROGRAMS = ("test_supervision", "test_workers")
 """Test modules that are programs, too, and run for minutes while other tests run."""
+COMMANDS = "FORKED_COMMANDS"
+"""Environment variable: the folder of commands that are forked, for all worker processes."""
 LONGEST_SECONDS = 900.0
 HISTORIES = 4
 """Published histories that a test process keeps open."""
@@ -100,6 +103,21 @@ LONGEST = [
 def pytest_xdist_auto_num_workers() -> int:
     """Use two workers more than there are processors: some tests are always waiting for a program or a server."""
     return (os.cpu_count() or 1) + 2
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Fork the workers, too, from the process that has imported everything."""
+    stack = ExitStack()
+    config.add_cleanup(stack.close)
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jury-commands-")))
+    os.environ[COMMANDS] = str(stack.enter_context(_commands(folder)))
+    for spec in specs:
+        spec.python = f"{folder}/python"
+
+
+def _commands(folder: Path) -> AbstractContextManager[Path]:
+    return installed(folder, {**environment(), "PREFECT_HOME": str(folder / "home")})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -284,11 +302,10 @@ def _served(home: Path, commands: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def commands(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[Path]:
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Folder of `jury`, `prefect` and `python` that are forked."""
-    folder = tmp_path_factory.mktemp("commands")
-    settings = {**environment(), "PREFECT_HOME": str(folder / "home")}
-    with _shared_by_all(shared / "commands", installed(folder, settings)) as place:
+    with ExitStack() as stack:
+        place = os.environ.get(COMMANDS) or stack.enter_context(_commands(tmp_path_factory.mktemp("commands")))
         multiprocessing.set_executable(f"{place}/python")  # it forks Python's own server of forks, too
         yield Path(place)
 

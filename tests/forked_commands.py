@@ -1,10 +1,11 @@
 """Commands `jury` and `prefect` for scripts, run by processes that are forked from one that has done the imports.
 
-Imports take most of the processor time of a short command, of a Prefect server, and of the processes that a run starts
-for its pages and thumbnails. The `python` on the commands' path therefore forks these, too. A command has the id of its
-forked process as its name (`comm`), and kills it where it is killed itself. It gets what was imported as it imports
-Prefect, which reads its settings then. Every host name resolves to this machine, and ports are mapped as the variable
-`PORTS` asks. Usage as a program: SOCKET; `installed` writes the commands.
+Imports take most of the processor time of a short command, of a Prefect server, of the processes that a run starts for
+its pages and thumbnails, and of a worker of pytest-xdist before its first test. The `python` on the commands' path
+therefore forks these, too. A command has the id of its forked process as its name (`comm`), and kills it where it is
+killed itself. It gets what was imported as it imports Prefect, which reads its settings then. For all but the workers,
+every host name resolves to this machine, and ports are mapped as the variable `PORTS` asks. Usage as a program: SOCKET;
+`installed` writes the commands.
 """
 
 import atexit
@@ -37,10 +38,13 @@ from flows.server.supervision import claim_run
 LATE = ("anyio._backends._asyncio", "genai_prices", "httpcore2", "pydantic.v1", "scipy.optimize", "truststore")
 LATE += ("prefect.cli", "prefect.flow_engine", "prefect.utilities.visualization", "prefect.server.api.server")
 LATE += ("prefect.runner._workspace_supervisor", "prefect.workers.process", "uvicorn")
-"""Modules of others that commands import sooner or later."""
-FORKED = ("tasks.pages.background", "tasks.pictures.thumbnails", "flows.api", "flows.server.runner")
+LATE += ("hypothesis", "polars", "pytest", "xdist.remote")
+"""Modules of others that commands, or workers of pytest-xdist, import sooner or later."""
+WORKER = "import sys;exec(eval(sys.stdin.readline()))"
+"""Line of code that starts a worker process of pytest-xdist."""
+FORKED = (WORKER, "tasks.pages.background", "tasks.pictures.thumbnails", "flows.api", "flows.server.runner")
 FORKED += ("flows.server.server_process", "prefect.engine", "prefect.runner._workspace_supervisor")
-"""Modules that commands start as programs and that run in the commands' environment."""
+"""That line, and modules that commands start as programs and that run in the commands' environment."""
 PRELOADED = "multiprocessing.forkserver"
 """Module of a process that imports what it is told, and forks others; it is started by a line of code."""
 PORTS = "LOOPBACK_PORTS"
@@ -177,7 +181,8 @@ def run(name: str, arguments: list[str]) -> int:
 
             app()
         elif "-c" in arguments:
-            exec(arguments[-1], {})
+            main_module = sys.modules["__main__"] = ModuleType("__main__")
+            exec(arguments[-1], main_module.__dict__)
         else:
             sys.argv = arguments[arguments.index("-m") + 1 :]
             import_module(sys.argv[0])
@@ -211,7 +216,9 @@ def answer(connection: socket.socket, python: str) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.executable = python
+    if WORKER not in arguments:
+        sys.executable = python
+        resolve_here()
     code = 1
     try:
         code = run(name, arguments)
@@ -234,7 +241,6 @@ def serve(place: str) -> None:
     sys.meta_path.insert(0, imported)
     gc.freeze()  # no command searches all these objects for garbage
     gc.enable()
-    resolve_here()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(place)
