@@ -114,8 +114,8 @@ STOPPED = "jury: stopped; every reply so far is in the ledger, and the same comm
 IN_FLIGHT = "diagram: up to "
 
 
-def test_stopping_a_run_stops_its_temporary_server(tmp_path: Path) -> None:
-    with Run(tmp_path / "store") as run:
+def test_stopping_a_run_stops_its_temporary_server(tmp_path: Path, commands: Path) -> None:
+    with Run(tmp_path / "store", commands / "jury") as run:
         server = temporary_server(run.store)
         run.process.send_signal(signal.SIGHUP)  # as a closed terminal does; like Ctrl-C from there on
         out, err = run.process.communicate(timeout=300)
