@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 import yaml
+from forked_commands import forked_by
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, with_latency
 from served import Up, environment, free_port, users_of, wait_for, write_list
@@ -138,10 +139,9 @@ def watch(place: Path, commands: Path) -> dict[str, Any]:
         os.environ.update(amazon)
         boto3.client("s3").create_bucket(Bucket="jury")
         objects = boto3.resource("s3").Bucket("jury").objects
-        with pytest.MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch, forked_by(commands):
             patch.setenv("PREFECT_API_DATABASE_CONNECTION_URL", stack.enter_context(postgres()))
             patch.setenv("PREFECT_API_BLOCKS_REGISTER_ON_START", "false")  # takes a fifth of its start
-            patch.setattr(sys, "executable", str(commands / "python"))
             server = stack.enter_context(own_server(place / "server", free_port()))
         settings = {**environment(), **amazon, **client_settings(server.api), "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
         here = {**settings, "PREFECT_HOME": str(place / "here" / "prefect"), "JURY_CACHE": str(place / "here")}
