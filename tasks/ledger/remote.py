@@ -217,7 +217,20 @@ class Remote:
 
         Such a file is written once; an empty object in the bucket marks a forgotten one.
         """
-        there = {each: size for each, size in self.bucket.sizes(name, MOST_OBJECT).items() if is_store_name(each)}
+        self._fetch_files(self.bucket.sizes(name, MOST_OBJECT))
+
+    def send_folder(self, name: str) -> None:
+        """Send the files below a folder that the bucket lacks; InputError if a link to one leads out of the store."""
+        self._send_files(name, self.bucket.sizes(name, MOST_OBJECT))
+
+    def share_folder(self, name: str) -> None:
+        """Send and fetch the files below a folder that either side lacks; the bucket lists the folder once."""
+        there = self.bucket.sizes(name, MOST_OBJECT)
+        self._send_files(name, there)
+        self._fetch_files(there)
+
+    def _fetch_files(self, listed: Mapping[str, int]) -> None:
+        there = {each: size for each, size in listed.items() if is_store_name(each)}
         for each, size in there.items():
             if not size:  # forgotten on another machine, and must not be sent again
                 remove_file(self.folder, each)
@@ -226,17 +239,11 @@ class Remote:
             for each, data in self.bucket.get(names).items():
                 write_file(self.folder, each, data)
 
-    def send_folder(self, name: str) -> None:
-        """Send the files below a folder that the bucket lacks; InputError if a link to one leads out of the store."""
-        there = self.bucket.sizes(name)
+    def _send_files(self, name: str, listed: Mapping[str, int]) -> None:
+        there = self.bucket.skipped.union(listed)  # also objects that are too large stay as they are
         files = [path.relative_to(self.folder).as_posix() for path in (self.folder / name).rglob("*") if path.is_file()]
         for names in _deepest_first([each for each in files if is_store_name(each) and each not in there]):
             self.bucket.put({each: read_file(self.folder, each) for each in names})
-
-    def share_folder(self, name: str) -> None:
-        """Send and fetch the files below a folder that either side lacks."""
-        self.send_folder(name)
-        self.fetch_folder(name)
 
     # Sending
 
