@@ -63,6 +63,7 @@ class Bucket:
     def __init__(self, url: str) -> None:
         self.url = checked_url(url)
         self._scheme = self.url.partition(":")[0]
+        self._is_s3 = self._scheme in ("s3", "s3a")
         self._files, self._root = _open(self.url, self._scheme)
         self.skipped = set[str]()
         """Names of objects that no machine of ours has sent: no file here can have the name, or they are too large."""
@@ -75,7 +76,9 @@ class Bucket:
         """
         with self._reaching():
             self._files.invalidate_cache()
-            found: dict[str, dict[str, Any]] = self._files.find(self._path(name), detail=True)
+            # Told a prefix, s3fs does not ask twice more about a folder that it finds empty, as most are.
+            path, options = (self._root, {"prefix": f"{name}/"}) if self._is_s3 and name else (self._path(name), {})
+            found: dict[str, dict[str, Any]] = self._files.find(path, detail=True, **options)
         named = {path.removeprefix(self._path("")): int(about["size"]) for path, about in found.items()}
         # Bucket browsers create empty objects whose names end in a slash, to show them as folders.
         fitting = {each: size for each, size in named.items() if fits(each) and size <= most}
@@ -105,7 +108,7 @@ class Bucket:
         with self._reaching():
             if self._scheme != "file":
                 # Other file systems use other names for this option, and guess the type from the object's name.
-                is_told = bool(content_type) and self._scheme in ("s3", "s3a")
+                is_told = bool(content_type) and self._is_s3
                 self._files.pipe(paths, **({"ContentType": content_type} if is_told else {}))
                 return
             for path, data in paths.items():  # unlike an object store, a folder shows half-written files
