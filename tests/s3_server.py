@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 Which = Callable[[str], bool]
@@ -61,6 +62,11 @@ class S3Server:
 
 
 def s3() -> Any:
+    return _client(os.environ["AWS_ENDPOINT_URL"])
+
+
+@cache
+def _client(url: str) -> Any:
     import boto3
 
-    return boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+    return boto3.client("s3", endpoint_url=url)

@@ -60,9 +60,8 @@ def test_rates_cover_all_shards_of_an_evaluation_once_none_is_damaged(tmp_path: 
     assert land(tmp_path).loaded == (other.name,)
     damaged.write_bytes(whole)
     land(tmp_path)
-    assert ask(
-        tmp_path, "SELECT run_id, dimension, n, value FROM reliability WHERE measure = 'repeat_agreement' ORDER BY ALL"
-    ) == [("nightly", "faithfulness", 2, 0.5), ("nightly", "overall", 2, 0.5)]
+    sql = "SELECT run_id, dimension, n, value FROM reliability WHERE measure = 'repeat_agreement' ORDER BY ALL"
+    assert ask(tmp_path, sql) == [("nightly", "faithfulness", 2, 0.5), ("nightly", "overall", 2, 0.5)]
 
 
 def test_fault_in_one_run_or_table_leaves_the_others_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,9 +74,8 @@ def test_fault_in_one_run_or_table_leaves_the_others_readable(tmp_path: Path, mo
     monkeypatch.setattr(derived_tables, "compare_with_best", fail)
     monkeypatch.setattr(landing, "what_is_due", lambda _: (False, False, True))
     landed = land(tmp_path)
-    assert (
-        landed.loaded == (LATER,) and f"{strange} was left out: a fault of Image Jury, KeyError" in landed.left_out[0]
-    )
+    assert landed.loaded == (LATER,)
+    assert f"{strange} was left out: a fault of Image Jury, KeyError" in landed.left_out[0]
     assert "The table versus_best could not be computed: a fault of Image Jury, ZeroDivision" in landed.left_out[1]
     assert ask(tmp_path, "SELECT DISTINCT run_id FROM leaderboard") == [(LATER,)]
 

@@ -105,9 +105,8 @@ def test_describe_explains_the_columns_of_a_view(store: Path, jury: Any, jury_on
     shown = " ".join(jury_on_terminal(80, "--describe", "leaderboard").split())
     assert "score_scale Highest score: 100 for figures and checklists, 10 for images. (DOUBLE)" in shown
     code, out, _ = jury("query", "Leaderboard", "--describe", "--csv", "--store", store)
-    assert code == 0 and out.startswith(
-        "column,type,meaning\ncandidate,VARCHAR,System whose figures or images were judged."
-    )
+    beginning = "column,type,meaning\ncandidate,VARCHAR,System whose figures or images were judged."
+    assert code == 0 and out.startswith(beginning)
     code, _, err = jury("query", "leaderbord", "--describe", "--store", store)
     assert code == 2 and "did you mean leaderboard?" in err
 

@@ -237,10 +237,8 @@ def test_page_location_is_a_file_or_an_address(tmp_path: Path, monkeypatch: pyte
 
 
 def test_unknown_run_is_an_error_and_status_shows_the_pages(store: Path, tmp_path: Path, jury: Jury) -> None:
-    for given, message in (
-        (("2020", "--store", store), "no run is called '2020'"),
-        (("--store", tmp_path / "none"), "none"),
-    ):
+    unknown, absent = ("2020", "--store", store), ("--store", tmp_path / "none")
+    for given, message in ((unknown, "no run is called '2020'"), (absent, "none")):
         code, _, err = jury("store", "pages", *given)
         assert code == 2 and message in err
     _, out, _ = jury("status", "--store", store)
@@ -488,9 +486,8 @@ def test_pages_do_not_bring_back_forgotten_runs(
     on("one")
     assert jury("store", "forget", "--run", first, "--yes", "--store", shared)[0] == 0
     assert runs_in((pages / "index.html").read_bytes()) == [second]
-    with pytest.raises(
-        InputError, match="something that was to be forgotten is still on this machine, and `jury store sync"
-    ):
+    words = "something that was to be forgotten is still on this machine, and `jury store sync"
+    with pytest.raises(InputError, match=words):
         send_pages(two)
     on("two")
     code, out, err = jury("store", "sync", "--store", shared)
