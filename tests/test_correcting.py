@@ -88,9 +88,8 @@ def test_score_is_corrected_from_15_labels_on(store: Path, jury: Any) -> None:
         assert f"corrected by people {words} (30 labels of 1 person, {agreed:.0%} as the judge)" in report
         [line] = people_lines_of(store, RUN)
         assert line in html.unescape(report) and "What people say</strong> 1 line on their labels" in report
-        assert line.startswith(
-            f"alpha, overall: 50.0 by the judge; corrected by 30 labels of 1 person: {words}; judge and"
-        )
+        told = f"corrected by 30 labels of 1 person: {words}; judge and"
+        assert line.startswith(f"alpha, overall: 50.0 by the judge; {told}")
         assert re.search(rf"; judge and people agree on {agreed:.0%} \[\d+, \d+\] of 30", line)
 
 
@@ -137,12 +136,12 @@ def test_kappa_has_an_interval_from_50_labels_on(tmp_path: Path) -> None:
     def now_and_then(item: LabelItem, question: str) -> str:
         return prefer("model" if item.token < "8" else "human")(item, question)
 
-    store = figures_store(tmp_path / "store", 60)
-    label(store, "-n", "60", ann=now_and_then)
+    store = figures_store(tmp_path / "store", 50)
+    label(store, "-n", "50", ann=now_and_then)
     sql = "SELECT agreed, kappa, kappa_low < kappa AND kappa < kappa_high, people_kappa FROM corrected"
     [(agreed, kappa, inside, people_kappa)] = ask(store, sql)
     assert inside and people_kappa is None and kappa < agreed
-    assert f"of 60 (kappa {kappa:.2f})" in people_lines_of(store, RUN)[0]
+    assert f"of 50 (kappa {kappa:.2f})" in people_lines_of(store, RUN)[0]
     label(store, "-n", "20", ben=now_and_then)
     assert ask(store, "SELECT shared, people_kappa_low FROM corrected") == [(20, None)]
 
