@@ -176,12 +176,12 @@ def browser(playwright: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep commands that add data from rendering the store's pages, which takes longer than the rest of a test.
+    """Keep commands from rendering the store's pages, and from sending an index, which takes longer than the rest.
 
-    `test_site` and `test_forget` check that commands render them.
+    `test_site` and `test_forget` check that commands do.
     """
-    for name in ("labels", "store"):
-        monkeypatch.setattr(f"flows.commands.{name}.renew_pages", lambda *_: None)
+    for name in ("labels.renew_pages", "store.renew_pages", "store.share_pages"):
+        monkeypatch.setattr(f"flows.commands.{name}", lambda *_: None)
 
 
 @pytest.fixture(scope="session", autouse=True)

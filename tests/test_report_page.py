@@ -18,7 +18,19 @@ import pytest
 from answered_page import COUNTING
 from factories import image, judgment, outcome
 from served import free_port
-from written_history import EARLIER, LATER, figures, keep, keep_ledger, noise, pair, write_evaluations, written
+from written_history import (
+    EARLIER,
+    LATER,
+    OF_COUNTING,
+    figures,
+    images,
+    keep,
+    keep_ledger,
+    noise,
+    pair,
+    write_evaluations,
+    written,
+)
 
 from flows.server.pages import serving_pages
 from tasks.history import queries as history
@@ -138,9 +150,9 @@ def test_large_run_stores_pictures_beside_the_page(
 
 
 def test_pictures_beside_a_page_are_served_and_removed_with_it(
-    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jury: Jury
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jury: Jury
 ) -> None:
-    shutil.copytree(store, tmp_path / "store")
+    keep(tmp_path / "store", COUNTING, images(), **OF_COUNTING)
     monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 1)
     for chosen in (False, None):
         [page] = renew(tmp_path / "store", [COUNTING], chosen).pages

@@ -22,7 +22,6 @@ from prefect import tags
 from s3_server import S3Server
 from written_images import prompt_row, write_geneval
 
-from flows.cli import main
 from tasks.errors import InputError
 from tasks.extensions import bucket
 from tasks.extensions.bucket import Sending, fetch_replies
@@ -143,14 +142,14 @@ MACHINES = pytest.mark.usefixtures("prefect_server")
 
 
 @pytest.fixture
-def run_on(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+def run_on(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jury: Any) -> Any:
     """Return a function that runs a command on a machine with its own local cache, and returns both outputs."""
 
     def run(machine: str, *given: str) -> tuple[str, str]:
         monkeypatch.setenv("JURY_CACHE", str(tmp_path / machine))
-        capsys.readouterr()
-        assert main([*given, "--store", url]) == 0
-        return capsys.readouterr()
+        code, out, err = jury(*given, "--store", url)
+        assert code == 0
+        return out, err
 
     return run
 
