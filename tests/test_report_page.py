@@ -15,22 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answered_page import COUNTING
+from answered_page import COUNTING, images_store
 from factories import image, judgment, outcome
 from served import free_port
-from written_history import (
-    EARLIER,
-    LATER,
-    OF_COUNTING,
-    figures,
-    images,
-    keep,
-    keep_ledger,
-    noise,
-    pair,
-    write_evaluations,
-    written,
-)
+from written_history import EARLIER, LATER, figures, keep, keep_ledger, noise, pair, write_evaluations, written
 
 from flows.server.pages import serving_pages
 from tasks.history import queries as history
@@ -138,9 +126,8 @@ def test_large_run_stores_pictures_beside_the_page(
     page = written(store, tmp_path / "a b.html")
     text, kept = page.read_text(), {file.name for file in (tmp_path / "a b.files").iterdir()}
     assert len(kept) == 24 and all((tmp_path / "a b.files" / name).read_bytes()[:2] == b"\xff\xd8" for name in kept)
-    assert (
-        "img-src data: 'self';" in html.unescape(text) and "data:image" not in text and 'type="text/plain"' not in text
-    )
+    assert "img-src data: 'self';" in html.unescape(text)
+    assert "data:image" not in text and 'type="text/plain"' not in text
     assert 'src="a%20b.files/' in text and 'data-beside="a%20b.files"' in text
     shutil.rmtree(tmp_path / "a b.files")
     (tmp_path / "a b.files").symlink_to(tmp_path)
@@ -149,10 +136,8 @@ def test_large_run_stores_pictures_beside_the_page(
     assert not [*tmp_path.glob("*.jpg")]
 
 
-def test_pictures_beside_a_page_are_served_and_removed_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jury: Jury
-) -> None:
-    keep(tmp_path / "store", COUNTING, images(), **OF_COUNTING)
+def test_pictures_beside_a_page_are_served_and_removed_with_it(tmp_path: Path, monkeypatch: Any, jury: Jury) -> None:
+    images_store(tmp_path / "store")
     monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 1)
     for chosen in (False, None):
         [page] = renew(tmp_path / "store", [COUNTING], chosen).pages
