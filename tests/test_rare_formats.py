@@ -151,8 +151,8 @@ class TestDrawn:
 
     def test_embedded_picture_is_drawn(self):
         inner = base64.b64encode(file(Image.new("RGB", (6, 4), RED), "PNG")).decode()
-        shown = as_shown(svg(f'<image href="data:image/png;base64,{inner}" width="60" height="40"/>'))
-        assert corners(shown) == (RED, RED)
+        image = f'<image href="data:image/png;base64,{inner}" width="60" height="40"/>'
+        assert corners(as_shown(svg(image, 'width="600" height="400"'))) == (RED, WHITE)
 
     def test_foreign_object_must_be_converted_by_the_user(self):
         assert "only a browser shows" in refusal(svg("<foreignObject><p>words</p></foreignObject>"), NoReader)
