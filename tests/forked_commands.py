@@ -2,10 +2,10 @@
 
 Imports take most of the processor time of a short command, of a Prefect server, of the processes that a run starts for
 its pages and thumbnails, and of a worker of pytest-xdist before its first test. The `python` on the commands' path
-therefore forks these, too. A command has the id of its forked process as its name (`comm`), and kills it where it is
-killed itself. It gets what was imported as it imports Prefect, which reads its settings then. For all but the workers,
-every host name resolves to this machine, and ports are mapped as the variable `PORTS` asks. Usage as a program: SOCKET;
-`installed` writes the commands.
+therefore forks these, too; `forked -c` forks any code. A command has the id of its forked process as its name (`comm`),
+and kills it where it is killed itself. It gets what was imported as it imports Prefect, which reads its settings then.
+For all but the workers, every host name resolves to this machine, and ports are mapped as the variable `PORTS` asks.
+Usage as a program: SOCKET; `installed` writes the commands.
 """
 
 import atexit
@@ -19,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -76,7 +77,7 @@ os._exit(code[0] if code else 1)
 def installed(folder: Path, settings: Mapping[str, str]) -> Iterator[Path]:
     """Start the process; yield the folder of the commands."""
     place = folder / "socket"
-    for name in ("jury", "prefect", "python"):
+    for name in ("jury", "prefect", "python", "forked"):
         file = folder / name
         written = CLIENT.format(python=sys.executable, socket=str(place), forked=FORKED, preloaded=PRELOADED)
         file.write_text(written, encoding="utf-8")
@@ -181,8 +182,9 @@ def run(name: str, arguments: list[str]) -> int:
 
             app()
         elif "-c" in arguments:
+            sys.argv = arguments[arguments.index("-c") :]
             main_module = sys.modules["__main__"] = ModuleType("__main__")
-            exec(arguments[-1], main_module.__dict__)
+            exec(sys.argv.pop(1), main_module.__dict__)
         else:
             sys.argv = arguments[arguments.index("-m") + 1 :]
             import_module(sys.argv[0])
@@ -223,6 +225,7 @@ def answer(connection: socket.socket, python: str) -> None:
     try:
         code = run(name, arguments)
     finally:
+        threading._shutdown()  # pyright: ignore
         atexit._run_exitfuncs()  # pyright: ignore
         sys.stdout.flush()
         sys.stderr.flush()

@@ -157,10 +157,10 @@ asyncio.run(take_exam(Path(sys.argv[1]), judge, 1, "p", no_secret, heard=kill))
 """Program of an exam that is killed after its 21st reply."""
 
 
-def test_killed_exam_keeps_its_replies_until_one_ends(tmp_path: Path) -> None:
+def test_killed_exam_keeps_its_replies_until_one_ends(tmp_path: Path, commands: Path) -> None:
     with LoopbackJudge(Judge()) as loopback:
-        killed = subprocess.run([sys.executable, "-c", KILLED, tmp_path, loopback.base_url], check=False)
-        assert killed.returncode == -signal.SIGKILL
+        killed = subprocess.run([commands / "forked", "-c", KILLED, tmp_path, loopback.base_url], check=False)
+        assert killed.returncode == 128 + signal.SIGKILL
         judge = Settings(model="m", base_url=loopback.base_url)  # pyright: ignore
         assert asyncio.run(take_exam(tmp_path, judge, 1, "q", no_secret)).calls == CALLS - 21
         assert [path.name for path in (tmp_path / PASSPORTS / "q").iterdir()] == [CARD]

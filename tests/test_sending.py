@@ -122,9 +122,9 @@ asyncio.run(run())
 """
 
 
-def test_process_exits_although_sending_hangs(remote: Remote) -> None:
+def test_process_exits_although_sending_hangs(remote: Remote, commands: Path) -> None:
     with locked_run(remote):
-        command = [sys.executable, "-c", HANG, remote.bucket.url, str(remote.folder)]
+        command = [commands / "forked", "-c", HANG, remote.bucket.url, str(remote.folder)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "could not be sent whole" in done.stdout, done.stderr
 
