@@ -185,17 +185,18 @@ def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def empty_histories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def empty_histories(shared: Path) -> Iterator[None]:
     """Start each new history as a copy of an empty one; creating tables, views and comments takes longer than loading.
 
     `test_history_layout` checks that a history without tables gets them.
     """
-    empty = tmp_path_factory.mktemp("empty") / "master.duckdb"
+    (empty := shared / "empty" / "master.duckdb").parent.mkdir(exist_ok=True)
 
     def open_copy(place: Path) -> AbstractContextManager[Master]:
-        if not empty.exists():
-            with opened_master(empty) as master:
-                landing.lay_out(master.db)
+        with alone(empty.parent):
+            if not empty.exists():
+                with opened_master(empty) as master:
+                    landing._lay_out(master.db)
         if not place.exists():
             shutil.copyfile(empty, place)
             keep_private(place)
