@@ -111,13 +111,9 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
     stack = ExitStack()
     config.add_cleanup(stack.close)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jury-commands-")))
-    os.environ[COMMANDS] = str(stack.enter_context(_commands(folder)))
+    os.environ[COMMANDS] = str(stack.enter_context(installed(folder)))
     for spec in specs:
         spec.python = f"{folder}/python"
-
-
-def _commands(folder: Path) -> AbstractContextManager[Path]:
-    return installed(folder, {**environment(), "PREFECT_HOME": str(folder / "home")})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -306,7 +302,7 @@ def _served(home: Path, commands: Path) -> Iterator[str]:
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Folder of `jury`, `prefect` and `python` that are forked."""
     with ExitStack() as stack:
-        place = os.environ.get(COMMANDS) or stack.enter_context(_commands(tmp_path_factory.mktemp("commands")))
+        place = os.environ.get(COMMANDS) or stack.enter_context(installed(tmp_path_factory.mktemp("commands")))
         multiprocessing.set_executable(f"{place}/python")  # it forks Python's own server of forks, too
         yield Path(place)
 

@@ -20,7 +20,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -30,6 +30,8 @@ from pathlib import Path
 from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
+
+from served import environment
 
 import flows
 import tasks
@@ -74,7 +76,7 @@ os._exit(code[0] if code else 1)
 
 
 @contextmanager
-def installed(folder: Path, settings: Mapping[str, str]) -> Iterator[Path]:
+def installed(folder: Path) -> Iterator[Path]:
     """Start the process; yield the folder of the commands."""
     place = folder / "socket"
     for name in ("jury", "prefect", "python", "forked"):
@@ -83,7 +85,7 @@ def installed(folder: Path, settings: Mapping[str, str]) -> Iterator[Path]:
         file.write_text(written, encoding="utf-8")
         file.chmod(0o755)
     with (folder / "log").open("w") as log:
-        program = [sys.executable, __file__, str(place)]
+        program, settings = [sys.executable, __file__, str(place)], {**environment(), "PREFECT_HOME": f"{folder}/home"}
         process = subprocess.Popen(program, env=settings, stdout=subprocess.PIPE, stderr=log, text=True)
         assert process.stdout
         try:

@@ -205,9 +205,8 @@ def test_useless_surroundings_are_the_users_mistake(
 
 def test_judge_that_wants_a_key_and_is_sent_none_says_where_to_list_one(loopback: LoopbackJudge) -> None:
     loopback.queue(error(401, "Unauthorized"))
-    with pytest.raises(
-        JudgeStopped, match=rf"401: .*no key was sent: list .* JURY_ENDPOINTS={loopback.place}=KEY_NAME"
-    ):
+    words = rf"401: .*no key was sent: list .* JURY_ENDPOINTS={loopback.place}=KEY_NAME"
+    with pytest.raises(JudgeStopped, match=words):
         ask(judge(loopback))
 
 

@@ -338,9 +338,8 @@ def test_comparison_page_links_to_the_reports_that_exist(store: Path, jury: Any)
     assert place.parent == store / "pages" and place.name.startswith("compare-")
     assert place.stat().st_mode & 0o777 == 0o600
     text = html.unescape(place.read_text())
-    assert (
-        "alpha scores higher than in its run of 2026-11-19 12:00 (at n = 29 of 30 samples): 82.8 against 51.7" in text
-    )
+    words = "alpha scores higher than in its run of 2026-11-19 12:00 (at n = 29 of 30 samples): 82.8 against 51.7"
+    assert words in text
     assert "faithfulness +31.0 [" in text and "no other dimension" not in text, "all four dimensions passed"
     assert "better 9</button>" in text and "unchanged 20</span>" in text and ">worse 0" not in text
     assert f'<a href="{AFTER}.html">2026-11-20 12:00</a>' in text and f'<a href="{BEFORE}.html">' not in text

@@ -156,9 +156,8 @@ def test_id_is_one_figure_for_all_candidates(tmp_path: Path, change: dict[str, s
         (tmp_path / name).write_bytes(png(shade))
     path = write_json(tmp_path / "m.json", [first, first | change | {"candidate": "y"}])
     if is_other:
-        with pytest.raises(
-            InputError, match=r"record 2: id '.+' has another text or Human picture than in m.json, record 1"
-        ):
+        words = r"record 2: id '.+' has another text or Human picture than in m.json, record 1"
+        with pytest.raises(InputError, match=words):
             load(path)
     else:
         assert load(path).key == load(path, candidate=["y"]).key

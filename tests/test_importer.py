@@ -262,9 +262,8 @@ def test_import_does_not_overwrite_existing_files(tmp_path: Path):
     folder = import_prompts(source, str(tmp_path / "set")).folder
     shipped = load_rubric("diagram", "paper")
     for name in (str(folder), str(source), "paper"):
-        with pytest.raises(
-            ValueError, match=r"(set|published.txt|sets/paper): already exists; allowed: an unused name"
-        ):
+        words = r"(set|published.txt|sets/paper): already exists; allowed: an unused name"
+        with pytest.raises(ValueError, match=words):
             import_prompts(write(tmp_path, ONE), name)
     with pytest.raises(ValueError, match=r"published.txt/set: cannot be written: "):
         import_prompts(source, str(source / "set"))
