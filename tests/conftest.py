@@ -26,7 +26,7 @@ from uuid import uuid4
 import hypothesis
 import pytest
 from factories import end, judgment, outcome, start, write_run
-from forked_commands import forked_by, installed
+from forked_commands import forked_by, installed, opened_copy_of
 from loopback_judge import LoopbackJudge
 from opened_page import chromium
 from own_data import MINI, SEEDS, write_json_document, write_markdown_document, write_own_benchmark
@@ -36,9 +36,8 @@ from flows import process
 from flows.cli import main
 from flows.server.server import PrefectServer, client_settings
 from tasks.demo import samples
-from tasks.files import alone, keep_private, private_folder, write_whole
+from tasks.files import alone, private_folder, write_whole
 from tasks.history import database, landing
-from tasks.history.database import Master, opened_master
 from tasks.history.landing import land
 from tasks.protocols import loading as dataset_loading
 from tasks.records.parameters import T2I
@@ -182,24 +181,8 @@ def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def empty_histories(shared: Path) -> Iterator[None]:
-    """Start each new history as a copy of an empty one; creating tables, views and comments takes longer than loading.
-
-    `test_history_layout` checks that a history without tables gets them.
-    """
-    (empty := shared / "empty" / "master.duckdb").parent.mkdir(exist_ok=True)
-
-    def open_copy(place: Path) -> AbstractContextManager[Master]:
-        with alone(empty.parent):
-            if not empty.exists():
-                with opened_master(empty) as master:
-                    landing._lay_out(master.db)
-        if not place.exists():
-            shutil.copyfile(empty, place)
-            keep_private(place)
-        return opened_master(place)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(landing, "opened_master", open_copy)
+        patch.setattr(landing, "opened_master", opened_copy_of(shared / "empty"))
         yield
 
 

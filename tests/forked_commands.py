@@ -15,13 +15,14 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -37,6 +38,9 @@ import flows
 import tasks
 from flows.server.server import find_prefect
 from flows.server.supervision import claim_run
+from tasks.files import alone, keep_private
+from tasks.history import landing
+from tasks.history.database import Master, opened_master
 
 LATE = ("anyio._backends._asyncio", "genai_prices", "httpcore2", "pydantic.v1", "scipy.optimize", "truststore")
 LATE += ("prefect.cli", "prefect.flow_engine", "prefect.utilities.visualization", "prefect.server.api.server")
@@ -106,6 +110,28 @@ def forked_by(commands: Path) -> Iterator[None]:
         yield
     finally:
         sys.executable = before
+
+
+def opened_copy_of(folder: Path) -> Callable[[Path], AbstractContextManager[Master]]:
+    """Return a function that opens a master, and makes a new one as a copy of the empty one in a folder.
+
+    To make tables, views and comments takes longer than to load a run. `test_history_layout` checks that a history
+    without tables gets them.
+    """
+    empty = folder / "master.duckdb"
+
+    def opened(place: Path) -> AbstractContextManager[Master]:
+        folder.mkdir(exist_ok=True)
+        with alone(folder):
+            if not empty.exists():
+                with opened_master(empty) as master:
+                    landing._lay_out(master.db)  # pyright: ignore
+        if not place.exists():
+            shutil.copyfile(empty, place)
+            keep_private(place)
+        return opened_master(place)
+
+    return opened
 
 
 def resolve_here() -> None:
@@ -238,6 +264,7 @@ def serve(place: str) -> None:
     find_prefect(Path())  # commands are quiet
     gc.disable()
     imported = Imported()
+    landing.opened_master = opened_copy_of(Path(place).with_name("empty"))
     from tasks.pages import page
 
     templates = page._templates()  # pyright: ignore
