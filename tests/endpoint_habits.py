@@ -122,24 +122,15 @@ HABITS: dict[str, Habits] = {
         usage={"prompt_tokens_details": None, "completion_tokens_details": None},
         headers=LIMIT_HEADERS,
     ),
-    "openrouter": Habits(
-        error=openrouter_error,
-        usage={"cost": 0.0012},
-    ),
+    "openrouter": Habits(error=openrouter_error, usage={"cost": 0.0012}),
     "vllm": Habits(
         error=vllm_error,
         pictures=999,
         too_many="At most {most} image(s) may be provided in one prompt.",
         usage={"prompt_tokens_details": None},
     ),
-    "ollama": Habits(
-        token_limits=("max_tokens",),
-        ignored=("max_completion_tokens",),
-    ),
-    "litellm": Habits(
-        error=litellm_error,
-        headers=LIMIT_HEADERS,
-    ),
+    "ollama": Habits(token_limits=("max_tokens",), ignored=("max_completion_tokens",)),
+    "litellm": Habits(error=litellm_error, headers=LIMIT_HEADERS),
     "groq": Habits(
         pictures=3,
         too_many="Too many images provided. This model supports up to {most} images",
@@ -148,17 +139,9 @@ HABITS: dict[str, Habits] = {
         usage={"queue_time": 0.01, "prompt_time": 0.02, "completion_time": 0.1, "total_time": 0.13},
         headers=LIMIT_HEADERS,
     ),
-    "together": Habits(
-        token_limits=("max_tokens",),
-        ignored=("max_completion_tokens",),
-        headers=LIMIT_HEADERS,
-    ),
+    "together": Habits(token_limits=("max_tokens",), ignored=("max_completion_tokens",), headers=LIMIT_HEADERS),
     "mistral": Habits(
-        error=mistral_error,
-        token_limits=("max_tokens",),
-        unknown=422,
-        pictures=8,
-        headers=LIMIT_HEADERS,
+        error=mistral_error, token_limits=("max_tokens",), unknown=422, pictures=8, headers=LIMIT_HEADERS
     ),
 }
 OLD_VLLM = replace(HABITS["vllm"], pictures=1, too_many="At most {most} image(s) may be provided in one request.")

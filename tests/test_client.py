@@ -4,17 +4,7 @@ import asyncio
 
 import pytest
 from loopback_judge import LoopbackJudge
-from loopback_replies import (
-    Reply,
-    drop,
-    error,
-    hang,
-    reset,
-    retry_after,
-    to_samples,
-    torn,
-    verdict,
-)
+from loopback_replies import Reply, drop, error, hang, reset, retry_after, to_samples, torn, verdict
 from loopback_replies import Request as Seen
 
 from tasks.endpoint import client

@@ -20,16 +20,7 @@ from test_passport import replies
 from tasks.endpoint.api_keys import no_secret
 from tasks.errors import InputError
 from tasks.history.landing import land
-from tasks.ledger.passports import (
-    CARD,
-    PASSPORTS,
-    STOPPED,
-    Card,
-    keep_exam,
-    newest_card,
-    passport_folders,
-    read_card,
-)
+from tasks.ledger.passports import CARD, PASSPORTS, STOPPED, Card, keep_exam, newest_card, passport_folders, read_card
 from tasks.ledger.remote import Remote
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.passport.exam import calls_of, take_exam
