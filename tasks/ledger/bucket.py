@@ -77,8 +77,8 @@ class Bucket:
         with self._reaching():
             self._files.invalidate_cache()
             # Told a prefix, s3fs does not ask twice more about a folder that it finds empty, as most are.
-            path, options = (self._root, {"prefix": f"{name}/"}) if self._is_s3 and name else (self._path(name), {})
-            found: dict[str, dict[str, Any]] = self._files.find(path, detail=True, **options)
+            below = {"path": self._root, "prefix": f"{name}/"} if self._is_s3 and name else {"path": self._path(name)}
+            found: dict[str, dict[str, Any]] = self._files.find(**below, detail=True)
         named = {path.removeprefix(self._path("")): int(about["size"]) for path, about in found.items()}
         # Bucket browsers create empty objects whose names end in a slash, to show them as folders.
         fitting = {each: size for each, size in named.items() if fits(each) and size <= most}
