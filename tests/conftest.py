@@ -283,7 +283,7 @@ def _served(home: Path, commands: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Folder of `jury`, `prefect` and `python` that are forked."""
+    """Folder of the commands `jury`, `prefect`, `python` and `forked`, which are forked."""
     with ExitStack() as stack:
         place = os.environ.get(COMMANDS) or stack.enter_context(installed(tmp_path_factory.mktemp("commands")))
         multiprocessing.set_executable(f"{place}/python")  # it forks Python's own server of forks, too

@@ -211,6 +211,7 @@ def run(name: str, arguments: list[str]) -> int:
             app()
         elif "-c" in arguments:
             sys.argv = arguments[arguments.index("-c") :]
+            # Processes that the code starts by `multiprocessing` would import this file as their main module.
             main_module = sys.modules["__main__"] = ModuleType("__main__")
             exec(sys.argv.pop(1), main_module.__dict__)
         else:
@@ -231,7 +232,7 @@ def answer(connection: socket.socket, python: str) -> None:
     message, length = b"", int.from_bytes(head, "big")
     while len(message) < length:
         message += connection.recv(length - len(message))
-    name, arguments, folder, environment, numbers = json.loads(message)
+    name, arguments, folder, variables, numbers = json.loads(message)
     if pid := os.fork():
         connection.sendall(pid.to_bytes(4, "big"))
         if connection in select.select([connection, os.pidfd_open(pid)], [], [])[0]:
@@ -245,7 +246,7 @@ def answer(connection: socket.socket, python: str) -> None:
         os.close(file)
     os.chdir(folder)
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update(variables)
     if WORKER not in arguments:
         sys.executable = python
         resolve_here()
@@ -253,6 +254,7 @@ def answer(connection: socket.socket, python: str) -> None:
     try:
         code = run(name, arguments)
     finally:
+        # `os._exit` leaves out what Python does at the end of a program.
         threading._shutdown()  # pyright: ignore
         atexit._run_exitfuncs()  # pyright: ignore
         sys.stdout.flush()
